@@ -1,0 +1,234 @@
+package manifest
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A tree is a decoded text whose values can be edited. Edits change the nodes
+// at once and are kept as ops, from which the text can be made anew where it
+// cannot be spliced.
+type tree struct {
+	unit    *unit
+	root    *Node
+	ops     []op
+	removed []removal
+	// encode is set when an edit needs the text of the tree to be encoded again.
+	encode bool
+}
+
+// An op is one edit, in a form that can be replayed on a decoded tree.
+type op struct {
+	verb  verb
+	path  []step
+	value any
+}
+
+type verb uint8
+
+const (
+	opSet verb = iota // value at path, with the mappings on the way
+	opRemove
+	opAppend // value to the sequence at path
+)
+
+// A removal is a pair that was taken out of a mapping.
+type removal struct{ mapping, key, value, next *Node }
+
+// Set replaces the value of the scalar n by a string. The quoting and the
+// comment of the line stay. A nil n, or one that is no scalar, stays as it is.
+func (t *tree) Set(n *Node, value string) {
+	if n == nil || n.kind != Scalar || n.tag == tagString && n.value == value {
+		return
+	}
+	t.ops = append(t.ops, op{opSet, steps(n), value})
+	t.assign(n, value, tagString)
+}
+
+// assign gives a scalar a new value.
+func (t *tree) assign(n *Node, value string, as tag) {
+	t.touch(n)
+	if n.extra == nil {
+		n.extra = &extra{}
+	}
+	if n.flags&changed == 0 {
+		n.extra.old, n.extra.typed = n.value, n.tag != tagString
+	}
+	n.flags |= changed
+	n.value, n.tag = value, as
+}
+
+// touch notes that n changes: what has no text of its own, or lends it to
+// others, cannot be spliced.
+func (t *tree) touch(n *Node) {
+	if n.flags&(foreign|shared) != 0 {
+		t.encode = true
+	}
+}
+
+// SetField sets a field below the mapping m, making the mappings on the way to
+// it that are missing or null. value is what a [Map] may hold.
+// A field that already has the value stays as it is. It is an error, and
+// nothing changes, where the way leads through something that is no mapping, or
+// where a collection stands in place of a scalar.
+func (t *tree) SetField(m *Node, value any, keys ...string) error {
+	at, have := m, 0
+	for ; have < len(keys); have++ {
+		next := at.Get(keys[have])
+		if next == nil || have == len(keys)-1 || next.IsNull() {
+			break
+		}
+		at = next
+	}
+	if !at.IsMapping() {
+		return fmt.Errorf("%s is not a mapping", fieldName(at, keys[:have]))
+	}
+	if have == len(keys) {
+		return nil
+	}
+	last := at.Get(keys[have])
+	if last != nil && !last.IsNull() {
+		return t.replaceField(last, value)
+	}
+	t.create(at, last, value, keys[have:])
+	return nil
+}
+
+func fieldName(n *Node, keys []string) string {
+	if n == nil && len(keys) > 0 {
+		return keys[len(keys)-1]
+	}
+	if n == nil || n.parent == nil {
+		return "the object"
+	}
+	return pathString(steps(n))
+}
+
+// replaceField gives an existing field a new scalar value.
+func (t *tree) replaceField(n *Node, value any) error {
+	fresh := newNode(value, n.parent)
+	if n.kind != Scalar || fresh.kind != Scalar {
+		return fmt.Errorf("%s is not a scalar", pathString(steps(n)))
+	}
+	if n.value == fresh.value && n.tag == fresh.tag {
+		return nil
+	}
+	t.ops = append(t.ops, op{opSet, steps(n), value})
+	t.assign(n, fresh.value, fresh.tag)
+	return nil
+}
+
+// create adds keys to m, the last with value. null is the node of the first
+// key where that is there already, without a value.
+func (t *tree) create(m, null *Node, value any, keys []string) {
+	path := steps(m)
+	for _, k := range keys {
+		path = append(path, step{key: k})
+	}
+	t.ops = append(t.ops, op{opSet, path, value})
+	for i := len(keys) - 1; i > 0; i-- {
+		value = Map{{keys[i], value}}
+	}
+	if null == nil {
+		t.touch(m)
+		k, v := newNode(keys[0], m), newNode(value, m)
+		m.content = append(m.content, k, v)
+		return
+	}
+	fresh := newNode(value, m)
+	if fresh.kind == Scalar {
+		t.assign(null, fresh.value, fresh.tag)
+		return
+	}
+	t.open(null, fresh)
+}
+
+// open turns a null into the collection fresh.
+func (t *tree) open(null, fresh *Node) {
+	t.touch(null)
+	if null.extra == nil {
+		null.extra = &extra{}
+	}
+	null.extra.old = null.value
+	null.flags |= opened
+	null.kind, null.content, null.value, null.tag = fresh.kind, fresh.content, "", tagString
+	for _, c := range null.content {
+		c.parent = null
+	}
+}
+
+// Append adds a value to the end of a sequence. A nil n, or one that is no
+// sequence, stays as it is.
+func (t *tree) Append(seq *Node, value any) {
+	if !seq.IsSequence() {
+		return
+	}
+	t.touch(seq)
+	t.ops = append(t.ops, op{opAppend, steps(seq), value})
+	seq.content = append(seq.content, newNode(value, seq))
+}
+
+// Remove takes a value and its key out of the mapping that it stands in. A
+// mapping that becomes empty by this is removed as well, unless it is the root
+// or an element of a list. Other nodes stay as they are.
+func (t *tree) Remove(n *Node) {
+	if n == nil || !n.parent.IsMapping() {
+		return
+	}
+	m := n.parent
+	if m.Len() == 1 && m.parent.IsMapping() {
+		t.Remove(m)
+		return
+	}
+	t.touch(m)
+	t.touch(n)
+	// Without the pair, a merge key could bring in another.
+	t.encode = t.encode || holdsAnchor(n) || hasMerge(m)
+	t.ops = append(t.ops, op{opRemove, steps(n), nil})
+	for i := 0; i+1 < len(m.content); i += 2 {
+		if m.content[i+1] != n {
+			continue
+		}
+		r := removal{mapping: m, key: m.content[i], value: n}
+		if i+2 < len(m.content) {
+			r.next = m.content[i+2]
+		}
+		m.content = append(m.content[:i:i], m.content[i+2:]...)
+		if r.key.start != noText {
+			t.removed = append(t.removed, r)
+		}
+		if len(m.content) == 0 || m.content[0].start == noText {
+			t.encode = true // nothing of the author's is left to splice at
+		}
+		return
+	}
+	t.removeMerged(m, n)
+}
+
+// holdsAnchor tells whether aliases elsewhere may need the text of n.
+func holdsAnchor(n *Node) bool {
+	return n.extra != nil && n.extra.anchor != "" || slices.ContainsFunc(n.content, holdsAnchor)
+}
+
+func hasMerge(m *Node) bool {
+	for i := 0; i < len(m.content); i += 2 {
+		if m.isMerge(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// removeMerged removes a pair that a merge key brought in.
+func (t *tree) removeMerged(m, n *Node) {
+	t.encode = true
+	for i := 0; m.extra != nil && i+1 < len(m.extra.merged); i += 2 {
+		if m.extra.merged[i+1] == n {
+			m.extra.merged = append(m.extra.merged[:i:i], m.extra.merged[i+2:]...)
+			return
+		}
+	}
+}
+
+// dirty tells whether the tree was edited.
+func (t *tree) dirty() bool { return len(t.ops) > 0 }

@@ -1,0 +1,185 @@
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// An ID is what a resource was called when it was read.
+type ID struct{ APIVersion, Kind, Namespace, Name string }
+
+// Group gives the API group; "" for the core group.
+func (id ID) Group() string {
+	if group, _, ok := strings.Cut(id.APIVersion, "/"); ok {
+		return group
+	}
+	return ""
+}
+
+// String gives "Kind namespace/name", or "Kind name" without a namespace.
+func (id ID) String() string {
+	if id.Namespace == "" {
+		return strings.TrimSpace(id.Kind + " " + id.Name)
+	}
+	return id.Kind + " " + id.Namespace + "/" + id.Name
+}
+
+// A File says where an object came from.
+type File struct {
+	Path  string // "" where that is not known
+	Index int    // which document of the file, from 0
+}
+
+// An Object is one resource. Its ID and File do not change when a step edits
+// the resource, so that no step looks back at what another did.
+type Object struct {
+	tree
+	ID   ID
+	File File
+	// Package names the package that the object belongs to; names are resolved
+	// inside one package. "" where there is but one.
+	Package string
+
+	src *Source
+}
+
+// Annotations that orchestrators use to say where an item belongs.
+// https://github.com/kubernetes-sigs/kustomize/blob/master/cmd/config/docs/api-conventions/functions-spec.md
+const (
+	PathAnnotation          = "internal.config.kubernetes.io/path"
+	IndexAnnotation         = "internal.config.kubernetes.io/index"
+	PackagePathAnnotation   = "internal.config.kubernetes.io/package-path"
+	legacyPathAnnotation    = "config.kubernetes.io/path"
+	legacyIndexAnnotation   = "config.kubernetes.io/index"
+	LocalConfigAnnotation   = "config.kubernetes.io/local-config"
+	CachingIgnoreAnnotation = "caching.spinnaker.io/ignore"
+)
+
+// Root gives the mapping that is the whole resource.
+func (o *Object) Root() *Node { return o.root }
+
+// Changed tells whether a step edited the object.
+func (o *Object) Changed() bool { return o.dirty() }
+
+// Name gives the present name of the object, which Rename changes.
+func (o *Object) Name() string { return scalarText(o.root.Lookup("metadata", "name")) }
+
+// Annotation gives the value of an annotation; "" where it is missing.
+func (o *Object) Annotation(key string) string {
+	return scalarText(o.root.Lookup("metadata", "annotations").Get(key))
+}
+
+// Label gives the value of a label; "" where it is missing.
+func (o *Object) Label(key string) string {
+	return scalarText(o.root.Lookup("metadata", "labels").Get(key))
+}
+
+// SetAnnotation gives an annotation a value, and makes the annotation where it
+// is missing.
+func (o *Object) SetAnnotation(key, value string) {
+	o.mustSet(value, "metadata", "annotations", key)
+}
+
+// SetLabel gives a label a value, and makes the label where it is missing.
+func (o *Object) SetLabel(key, value string) {
+	o.mustSet(value, "metadata", "labels", key)
+}
+
+// mustSet sets a field of the metadata, whose shape was checked on reading.
+func (o *Object) mustSet(value any, keys ...string) {
+	if err := o.SetField(o.root, value, keys...); err != nil {
+		panic("belay: internal error: " + err.Error())
+	}
+}
+
+// RemoveAnnotation removes an annotation; annotations that become empty go too.
+func (o *Object) RemoveAnnotation(key string) {
+	o.Remove(o.root.Lookup("metadata", "annotations").Get(key))
+}
+
+// RemoveLabel removes a label; labels that become empty go too.
+func (o *Object) RemoveLabel(key string) {
+	o.Remove(o.root.Lookup("metadata", "labels").Get(key))
+}
+
+// Rename gives the object a new name; its ID stays what it was.
+func (o *Object) Rename(name string) { o.mustSet(name, "metadata", "name") }
+
+// Path gives the field path of a node of the object, such as
+// spec.containers[0].image.
+func (o *Object) Path(n *Node) string { return pathString(steps(n)) }
+
+// Line gives the line in its source that n starts on, from 1; 0 for a node
+// that is not in the text yet.
+func (o *Object) Line(n *Node) int {
+	if n == nil || n.start == noText {
+		return 0
+	}
+	return strings.Count(o.src.text[:n.start], "\n") + 1
+}
+
+// IsLocal tells whether the object is configuration of tools and is never
+// deployed: marked local-config, or of a kind that only tools read.
+// https://kpt.dev/reference/annotations/local-config/
+func (o *Object) IsLocal() bool {
+	if v := o.Annotation(LocalConfigAnnotation); v != "" && v != "false" {
+		return true
+	}
+	switch group := o.ID.Group(); group {
+	case "kpt.dev", "kustomize.config.k8s.io", "fn.belay.dev", "config.kubernetes.io":
+		return true
+	default:
+		return o.ID.Kind == "Kustomization" && group == ""
+	}
+}
+
+// IsIgnored tells whether Spinnaker was told to leave the object alone, in
+// which case belay does too.
+// https://spinnaker.io/docs/reference/providers/kubernetes-v2/#caching
+func (o *Object) IsIgnored() bool { return o.Annotation(CachingIgnoreAnnotation) == "true" }
+
+// newObject checks that root is a resource whose metadata can be edited.
+// Kinds of lists are unpacked by the caller.
+func newObject(root *Node, u *unit, src *Source) (*Object, error) {
+	if !root.IsMapping() {
+		return nil, errors.New("is not a mapping")
+	}
+	root.parent = nil // paths begin at the object, in a List as well
+	o := &Object{tree: tree{unit: u, root: root}, src: src}
+	o.ID.APIVersion, o.ID.Kind = root.Get("apiVersion").Value(), root.Get("kind").Value()
+	if !root.Get("apiVersion").IsString() || !root.Get("kind").IsString() || o.ID.Kind == "" {
+		return nil, errors.New("has no apiVersion and kind")
+	}
+	meta := root.Get("metadata")
+	if !meta.IsNull() && !meta.IsMapping() {
+		return nil, errors.New("metadata is not a mapping")
+	}
+	for _, key := range []string{"labels", "annotations"} {
+		if m := meta.Get(key); !m.IsNull() && !m.IsMapping() {
+			return nil, fmt.Errorf("metadata.%s is not a mapping", key)
+		}
+	}
+	for _, key := range []string{"name", "namespace"} {
+		if m := meta.Get(key); m.Kind() != Scalar {
+			return nil, fmt.Errorf("metadata.%s is not a string", key)
+		}
+	}
+	for _, key := range []string{"labels", "annotations"} {
+		for k, v := range meta.Get(key).Pairs() {
+			if v.kind != Scalar || k.kind != Scalar {
+				return nil, fmt.Errorf("metadata.%s[%s] is not a string", key, k.value)
+			}
+		}
+	}
+	o.ID.Name, o.ID.Namespace = scalarText(meta.Get("name")), scalarText(meta.Get("namespace"))
+	return o, nil
+}
+
+// scalarText gives the text of a scalar, "" for a null.
+func scalarText(n *Node) string {
+	if n.IsNull() {
+		return ""
+	}
+	return n.Value()
+}
