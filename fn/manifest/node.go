@@ -251,19 +251,43 @@ func stepTo(n *Node) step {
 // pathString writes steps as kubectl and the API server do:
 // spec.containers[0].image, with keys that hold dots in brackets.
 func pathString(steps []step) string {
-	var b strings.Builder
+	path := ""
 	for _, s := range steps {
-		switch {
-		case s.seq:
-			b.WriteString("[" + itoa(s.nth) + "]")
-		case strings.ContainsAny(s.key, ".[]/ "):
-			b.WriteString("[" + s.key + "]")
-		default:
-			if b.Len() > 0 {
-				b.WriteByte('.')
-			}
-			b.WriteString(s.key)
+		path = joinPath(path, s)
+	}
+	return path
+}
+
+// joinPath adds a step to a path.
+func joinPath(path string, s step) string {
+	switch {
+	case s.seq:
+		return path + "[" + itoa(s.nth) + "]"
+	case strings.ContainsAny(s.key, ".[]/ "):
+		return path + "[" + s.key + "]"
+	case path == "":
+		return s.key
+	}
+	return path + "." + s.key
+}
+
+// findPath gives the node below n, which is at prefix, whose path is path.
+func findPath(n *Node, prefix, path string) *Node {
+	if prefix == path {
+		return n
+	}
+	if !strings.HasPrefix(path, prefix) {
+		return nil
+	}
+	for i, c := range n.Elems() {
+		if f := findPath(c, joinPath(prefix, step{nth: i, seq: true}), path); f != nil {
+			return f
 		}
 	}
-	return b.String()
+	for k, v := range n.Pairs() {
+		if f := findPath(v, joinPath(prefix, step{key: k.value}), path); f != nil {
+			return f
+		}
+	}
+	return nil
 }

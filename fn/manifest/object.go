@@ -3,6 +3,7 @@ package manifest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -182,4 +183,23 @@ func scalarText(n *Node) string {
 		return ""
 	}
 	return n.Value()
+}
+
+// Find gives the node at a field path as Path writes it; nil where there is
+// none.
+func (o *Object) Find(path string) *Node { return findPath(o.root, "", path) }
+
+// ChangedBelow tells whether an edit changed something below a field.
+func (o *Object) ChangedBelow(keys ...string) bool {
+	return slices.ContainsFunc(o.ops, func(op op) bool {
+		if len(op.path) < len(keys) {
+			return false
+		}
+		for i, k := range keys {
+			if op.path[i].seq || op.path[i].key != k {
+				return false
+			}
+		}
+		return true
+	})
 }

@@ -211,5 +211,11 @@ func TestPathAndLine(t *testing.T) {
 		if got := fmt.Sprint(o.Path(n), " ", o.Line(n)); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
+		if got := o.Find(o.Path(n)); got != n {
+			t.Errorf("%s: not found again", o.Path(n))
+		}
+	}
+	if got := o.Find("spec.nothing"); got != nil {
+		t.Errorf("found %v at a path that is not there", got)
 	}
 }
