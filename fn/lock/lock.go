@@ -160,8 +160,8 @@ func (l *Lock) Use(b Base, number int, content, name string) error {
 // Label writes a number as Spinnaker does: v000.
 func Label(number int) string { return fmt.Sprintf("v%03d", number) }
 
-// parseLabel is the inverse of Label.
-func parseLabel(s string) (int, bool) {
+// ParseLabel is the inverse of Label; false for what Label never writes.
+func ParseLabel(s string) (int, bool) {
 	var n int
 	if _, err := fmt.Sscanf(s, "v%d", &n); err != nil || n < 0 || Label(n) != s {
 		return 0, false
@@ -229,7 +229,7 @@ func (l *Lock) add(key string, e entry) error {
 	if !isVersion {
 		label = e.Last
 	}
-	number, ok := parseLabel(label)
+	number, ok := ParseLabel(label)
 	if !ok {
 		return fmt.Errorf("%q is not a version such as v000", label)
 	}
@@ -277,15 +277,15 @@ func (l *Lock) IsEmpty() bool { return len(l.Images) == 0 && len(l.Versions) == 
 func (l *Lock) IsNew() bool { return l.object == nil }
 
 // Write puts the lock into its object, which is left as it is where nothing
-// changed, or adds the object to the list where the package has none and there
-// is something to remember.
-func (l *Lock) Write(list *manifest.List, pkg string) error {
+// changed, or adds the object to the list, at path, where the package has none
+// and there is something to remember.
+func (l *Lock) Write(list *manifest.List, pkg, path string) error {
 	if l.object == nil {
 		if l.IsEmpty() {
 			return nil
 		}
 		var err error
-		l.object, err = list.Add(l.manifest(), pkg, File)
+		l.object, err = list.Add(l.manifest(), pkg, path)
 		return err
 	}
 	for _, f := range []struct{ key, text string }{{"images", l.images()}, {"versions", l.versions()}} {

@@ -1,0 +1,118 @@
+package digest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/belay-krm/belay/fn/manifest"
+)
+
+// A use is one field that names an image.
+type use struct {
+	object *manifest.Object
+	node   *manifest.Node
+	text   string
+	// tag is what has to be resolved; its zero value for what is pinned.
+	tag name.Tag
+	// pinned is the digest that the reference has; "" for none.
+	pinned string
+	repo   string // canonical repository
+	// err is why the reference cannot be pinned; nil where it can.
+	err error
+	// tagged tells whether the author wrote a tag.
+	tagged bool
+}
+
+// errSkip marks references that are left alone.
+type errSkip string
+
+func (e errSkip) Error() string { return string(e) }
+
+// localHosts are registries that exist in one place only.
+// https://github.com/knative/serving registries-skipping-tag-resolving
+var localHosts = map[string]bool{"kind.local": true, "ko.local": true, "dev.local": true}
+
+// parse reads a reference into u. The error is an errSkip for what is no image
+// to be pinned, and an *Error for what no registry could serve.
+func (u *use) parse(pull string, skip []pattern) error {
+	if u.node.IsNull() || u.text == "" {
+		return errSkip("no image is given")
+	}
+	if !u.node.IsString() {
+		return malformed(fmt.Errorf("%s: is not a string", u.text), "put it in quotes")
+	}
+	if strings.TrimSpace(u.text) != u.text || strings.ContainsAny(u.text, "\n\t") {
+		return malformed(fmt.Errorf("%q: white space around the image", u.text), "remove it")
+	}
+	if reason := placeholder(u.text); reason != "" {
+		return errSkip(u.text + ": " + reason)
+	}
+	if err := u.parseReference(); err != nil {
+		return err
+	}
+	repo := u.tag.Repository
+	switch {
+	case u.pinned != "":
+		return nil
+	case localHosts[repo.RegistryStr()]:
+		return errSkip(u.text + ": exists on this machine alone")
+	case pull == "Never":
+		return errSkip(u.text + ": is never pulled")
+	}
+	segments := append([]string{repo.RegistryStr()}, strings.Split(repo.RepositoryStr(), "/")...)
+	for _, p := range skip {
+		if p.matches(segments) {
+			return errSkip(u.text + ": is left alone by digests.skip")
+		}
+	}
+	return nil
+}
+
+// placeholder says why a text is not an image yet; "" for what may be one.
+func placeholder(s string) string {
+	switch {
+	case s == "auto":
+		return "is filled in by an injector"
+	case strings.HasPrefix(s, "ko://"):
+		return "is built by ko"
+	case strings.Contains(s, "$(") || strings.Contains(s, "${") || strings.Contains(s, "{{") || strings.ContainsAny(s, "<>"):
+		return "is a placeholder"
+	}
+	return ""
+}
+
+// parseReference reads name[:tag][@digest].
+func (u *use) parseReference() error {
+	base, digest, hasDigest := strings.Cut(u.text, "@")
+	if hasDigest {
+		d, err := name.NewDigest(u.text, name.WeakValidation)
+		if err != nil {
+			return malformed(fmt.Errorf("%s: %w", u.text, oneLine(err)), "remove the digest, or write it as sha256: and 64 hexadecimal digits")
+		}
+		u.pinned, u.repo = digest, d.Context().Name()
+	}
+	tag, err := name.NewTag(base, name.WeakValidation)
+	if err != nil {
+		hint := "write [registry/]repository[:tag]"
+		if lower := strings.ToLower(base); lower != base {
+			if _, err := name.NewTag(lower, name.WeakValidation); err == nil {
+				hint = "a repository is written in lower case"
+			}
+		}
+		return malformed(fmt.Errorf("%s: is not the name of an image", u.text), hint)
+	}
+	u.tag, u.repo = tag, tag.Repository.Name()
+	u.tagged = strings.Contains(base[strings.LastIndex(base, "/")+1:], ":")
+	return nil
+}
+
+func malformed(err error, hint string) error {
+	return &Error{Class: Malformed, Hint: hint, Err: err}
+}
+
+func oneLine(err error) error {
+	return errors.New(strings.ReplaceAll(err.Error(), "\n", " "))
+}
