@@ -1,0 +1,183 @@
+package version
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/belay-krm/belay/fn/lock"
+	"github.com/belay-krm/belay/fn/manifest"
+)
+
+// Annotations by which kustomize remembers what objects were called and which
+// prefixes they got, until it fixes references at the end of a build.
+// https://github.com/kubernetes-sigs/kustomize/blob/master/api/internal/utils/annotations.go
+const (
+	previousNames = "internal.config.kubernetes.io/previousNames"
+	prefixes      = "internal.config.kubernetes.io/prefixes"
+	suffixes      = "internal.config.kubernetes.io/suffixes"
+)
+
+// A key is what a reference says of its target.
+type key struct{ pkg, group, kind, namespace, name string }
+
+// An index finds the object that a reference means.
+type index struct {
+	current  map[key]*manifest.Object // by the name it has
+	subjects map[*manifest.Object]*subject
+	bases    map[key][]*subject // by the unversioned name
+	previous map[key][]*subject // by the names it had before kustomize changed them
+}
+
+// makeIndex indexes the objects of the kinds that have versions.
+func (r *renamer) makeIndex() *index {
+	x := &index{
+		current: map[key]*manifest.Object{}, subjects: map[*manifest.Object]*subject{},
+		bases: map[key][]*subject{}, previous: map[key][]*subject{},
+	}
+	kinds := map[string]bool{}
+	for _, s := range r.subjects {
+		kinds[s.object.ID.Kind] = true
+	}
+	for _, o := range r.list.Objects {
+		if kinds[o.ID.Kind] && !o.IsLocal() {
+			x.current[r.keyOf(o, o.ID.Name)] = o
+		}
+	}
+	for _, s := range r.subjects {
+		x.subjects[s.object] = s
+		if s.label != "" {
+			k := r.keyOf(s.object, s.base.Name)
+			x.bases[k] = append(x.bases[k], s)
+		}
+		if names := s.object.Annotation(previousNames); names != "" {
+			for name := range strings.SplitSeq(names, ",") {
+				k := r.keyOf(s.object, name)
+				x.previous[k] = append(x.previous[k], s)
+			}
+		}
+	}
+	return x
+}
+
+func (r *renamer) keyOf(o *manifest.Object, name string) key {
+	return key{o.Package, o.ID.Group(), o.ID.Kind, r.namespace(o.ID.Namespace), name}
+}
+
+// namespace gives the namespace that objects are deployed to; an absent one
+// matches an absent one, or the default of the configuration.
+func (r *renamer) namespace(ns string) string {
+	if ns == "" {
+		return r.cfg.DefaultNamespace
+	}
+	return ns
+}
+
+// connect finds the subject of every reference of the list.
+func (r *renamer) connect() {
+	if len(r.subjects) == 0 {
+		return
+	}
+	table := manifest.NewRefTable()
+	r.index = r.makeIndex()
+	for i, o := range r.list.Objects {
+		if o.IsLocal() {
+			continue
+		}
+		var edges []edge
+		for _, ref := range table.References(o) {
+			s, err := r.target(o, ref)
+			if err != nil {
+				r.report(o, manifest.Error, o.Path(ref.Node), err.Error())
+			}
+			if s == nil || s.object == o {
+				continue
+			}
+			s.referred = true
+			edges = append(edges, edge{ref, s, ref.Node.Value()})
+		}
+		if s := r.index.subjects[o]; s != nil {
+			s.refs = edges
+		} else if len(edges) > 0 {
+			r.referrers = append(r.referrers, referrer{o, i, edges})
+		}
+	}
+}
+
+// A referrer is an object without versions of its own that refers to subjects.
+type referrer struct {
+	object *manifest.Object
+	index  int
+	refs   []edge
+}
+
+// target gives the subject that a reference means; nil for none. The name that
+// an object has counts first, then the base of versions, then the names that
+// objects had before kustomize changed them.
+func (r *renamer) target(o *manifest.Object, ref manifest.Reference) (*subject, error) {
+	x := r.index
+	ns := ref.Namespace
+	if ns == "" {
+		ns = o.ID.Namespace
+	}
+	k := key{o.Package, ref.Group, ref.Kind, r.namespace(ns), ref.Node.Value()}
+	if found, ok := x.current[k]; ok {
+		return x.subjects[found], nil
+	}
+	if of := x.bases[k]; len(of) > 0 {
+		return r.currentOf(of)
+	}
+	of := x.previous[k]
+	if len(of) > 1 {
+		same := slices.DeleteFunc(slices.Clone(of), func(s *subject) bool {
+			return s.object.Annotation(prefixes) != o.Annotation(prefixes) || s.object.Annotation(suffixes) != o.Annotation(suffixes)
+		})
+		if len(same) > 0 {
+			of = same
+		}
+	}
+	switch len(of) {
+	case 0:
+		return nil, nil
+	case 1:
+		return of[0], nil
+	}
+	return nil, fmt.Errorf("%s was the name of %s before kustomize changed it (refer to the new name)", ref.Node.Value(), namesOf(of))
+}
+
+// currentOf gives the version that the base name of several stands for: the
+// one that became current last, or the highest.
+func (r *renamer) currentOf(of []*subject) (*subject, error) {
+	if len(of) == 1 {
+		return of[0], nil
+	}
+	best, most, ties := of[0], -1, false
+	for _, s := range of {
+		rank := -1
+		h := r.locks[s.object.Package].Versions[s.base]
+		if number, ok := lock.ParseLabel(s.label); ok {
+			rank = number
+			if v, ok := h.ByNumber(number); ok {
+				rank = 1<<20 + v.Used
+			}
+		}
+		if rank == most {
+			ties = true
+		}
+		if rank > most {
+			best, most, ties = s, rank, false
+		}
+	}
+	if ties || most < 0 {
+		return nil, fmt.Errorf("%s could be any of %s (refer to one of them, or remove the others)", best.base.Name, namesOf(of))
+	}
+	return best, nil
+}
+
+func namesOf(of []*subject) string {
+	names := make([]string, len(of))
+	for i, s := range of {
+		names[i] = s.object.ID.Name
+	}
+	return strings.Join(names, " and ")
+}

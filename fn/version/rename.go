@@ -1,0 +1,347 @@
+package version
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/belay-krm/belay/fn/lock"
+	"github.com/belay-krm/belay/fn/manifest"
+)
+
+const step = "versioning"
+
+// maxName is the length that the API server allows for a name.
+// https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-subdomain-names
+const maxName = 253
+
+// Stats says what Rename did.
+type Stats struct {
+	// Versionable counts the objects of a kind that gets versions; Versioned
+	// those of them that carry one now.
+	Versionable, Versioned int
+	// References counts the references that were rewritten.
+	References int
+	// Renames and Rewrites are the changes, in input order.
+	Renames  []Renamed
+	Rewrites []Rewritten
+}
+
+// A Renamed is an object that got a new name.
+type Renamed struct {
+	Object   *manifest.Object
+	From, To string
+	index    int
+}
+
+// A Rewritten is a reference that got a new name.
+type Rewritten struct {
+	Object   *manifest.Object
+	Field    string
+	From, To string
+	index    int
+}
+
+// Rename gives the objects of the list their versions. locks holds the lock of
+// each package, which learns the numbers of sequence naming; durable tells
+// whether the lock of a package is kept until the next run. Findings are added to list.Results.
+func Rename(list *manifest.List, cfg Config, locks map[string]*lock.Lock, durable func(pkg string) bool) Stats {
+	if cfg.Naming == "off" {
+		return Stats{}
+	}
+	r := &renamer{list: list, cfg: cfg, locks: locks, durable: durable, kinds: map[string]bool{"ConfigMap": true, "Secret": true}}
+	for _, k := range cfg.Kinds {
+		r.kinds[k] = true
+	}
+	r.choose()
+	r.connect()
+	r.settle()
+	r.recall()
+	for _, s := range r.subjects {
+		r.visit(s, nil)
+	}
+	r.refuseTwins()
+	for _, f := range r.referrers {
+		r.rewrite(f.object, f.index, f.refs)
+	}
+	slices.SortStableFunc(r.stats.Rewrites, func(a, b Rewritten) int { return cmp.Compare(a.index, b.index) })
+	slices.SortStableFunc(r.stats.Renames, func(a, b Renamed) int { return cmp.Compare(a.index, b.index) })
+	r.stats.References = len(r.stats.Rewrites)
+	return r.stats
+}
+
+// A renamer is one run of Rename.
+type renamer struct {
+	list      *manifest.List
+	cfg       Config
+	locks     map[string]*lock.Lock
+	durable   func(pkg string) bool
+	kinds     map[string]bool
+	subjects  []*subject
+	index     *index
+	referrers []referrer
+	started   map[string]bool // packages whose new lock was warned of
+	stats     Stats
+}
+
+// settle drops the subjects that nothing refers to.
+func (r *renamer) settle() {
+	r.subjects = slices.DeleteFunc(r.subjects, func(s *subject) bool {
+		if s.referred || s.forced || r.cfg.Unreferenced == "version" {
+			return false
+		}
+		s.state = failed
+		r.report(s.object, manifest.Info, "", "is not versioned: nothing in the package refers to it (versions.unreferenced: version changes that)")
+		return true
+	})
+}
+
+// recall takes into the locks the versions at hand that they do not know, so
+// that a lock that was lost is made anew.
+func (r *renamer) recall() {
+	if r.cfg.Naming != "sequence" {
+		return
+	}
+	told := map[string]bool{}
+	for _, s := range r.subjects {
+		number, ok := lock.ParseLabel(s.label)
+		l := r.locks[s.object.Package]
+		if _, known := l.Versions[s.base].ByNumber(number); !ok || known {
+			continue
+		}
+		if l.IsNew() && !told[s.object.Package] {
+			told[s.object.Package] = true
+			r.report(nil, manifest.Warning, "", "there is no lock: it is made anew from the versions at hand, and numbers of others may be given again")
+			r.start(s.object.Package)
+		}
+		if err := l.Use(s.base, number, s.object.Annotation(ContentAnnotation), s.object.ID.Name); err != nil {
+			r.fail(s, err)
+		}
+	}
+}
+
+// visit names a subject after those that it refers to. way holds the subjects
+// that led here.
+func (r *renamer) visit(s *subject, way []*subject) {
+	switch s.state {
+	case named, failed:
+		return
+	case visiting:
+		at := slices.Index(way, s)
+		var names []string
+		for _, w := range append(way[at:], s) {
+			names = append(names, w.object.ID.String())
+		}
+		r.fail(s, fmt.Errorf("refers to itself: %s (set %s: \"false\" on one of them)", strings.Join(names, " -> "), VersionedAnnotation))
+		return
+	case waiting:
+	}
+	s.state = visiting
+	for _, e := range s.refs {
+		r.visit(e.to, append(way, s))
+	}
+	r.rewrite(s.object, s.index, s.refs)
+	if s.state == visiting {
+		r.name(s)
+	}
+}
+
+// name gives a subject its version.
+func (r *renamer) name(s *subject) {
+	content, err := Hash(s.object)
+	if err != nil {
+		r.failFields(s, err)
+		return
+	}
+	label, err := r.label(s, content)
+	if err != nil {
+		r.fail(s, err)
+		return
+	}
+	to := s.base.Name + "-" + label
+	if len(to) > maxName {
+		r.fail(s, fmt.Errorf("the name %s has %d characters, and %d are allowed (shorten it by %d)", to, len(to), maxName, len(to)-maxName))
+		return
+	}
+	s.state, s.name = named, to
+	r.stats.Versioned++
+	r.annotate(s, content, label)
+	if from := s.object.Name(); from != to {
+		s.object.Rename(to)
+		r.stats.Renames = append(r.stats.Renames, Renamed{s.object, from, to, s.index})
+	}
+}
+
+// label gives the version of a content: the hash's own, the number that the
+// lock knows, or the next one.
+func (r *renamer) label(s *subject, content string) (string, error) {
+	if r.cfg.Naming == "hash" {
+		return suffix(content), nil
+	}
+	pkg := s.object.Package
+	l := r.locks[pkg]
+	h := l.Versions[s.base]
+	number := 0
+	if v, ok := h.ByContent(content); ok {
+		number = v.Number
+		if lock.Label(number) == s.label {
+			return s.label, nil // as it was: no news for the lock
+		}
+	} else {
+		if !r.durable(pkg) {
+			return "", errors.New("a number cannot be given here, since the lock that remembers it would be lost (run belay hydrate on files, or with --lock on a stream; or set versions.naming: hash)")
+		}
+		number = r.next(s, h)
+		if l.IsNew() {
+			r.start(pkg)
+		}
+	}
+	return lock.Label(number), l.Use(s.base, number, content, s.base.Name+"-"+lock.Label(number))
+}
+
+// next gives the number for new content: above all that were ever given. A
+// number whose name an object of the user's own has is passed over; a number
+// only has to be unique.
+func (r *renamer) next(s *subject, h *lock.History) int {
+	number := 0
+	if h != nil {
+		number = h.Last + 1
+	}
+	for r.taken(s, s.base.Name+"-"+lock.Label(number)) {
+		number++
+	}
+	return number
+}
+
+func (r *renamer) taken(s *subject, name string) bool {
+	o := r.index.current[r.keyOf(s.object, name)]
+	return o != nil && o != s.object
+}
+
+// start warns once that a package gets its first lock.
+func (r *renamer) start(pkg string) {
+	if r.started[pkg] {
+		return
+	}
+	if r.started == nil {
+		r.started = map[string]bool{}
+	}
+	r.started[pkg] = true
+	r.report(nil, manifest.Warning, "", fmt.Sprintf("the numbers begin here: %s remembers them, commit it", lock.File))
+}
+
+// annotate says on the object which version of what it is.
+func (r *renamer) annotate(s *subject, content, label string) {
+	o := s.object
+	o.SetAnnotation(TypeAnnotation, artifactType(o.ID))
+	o.SetAnnotation(NameAnnotation, s.base.Name)
+	o.SetAnnotation(LocationAnnotation, o.ID.Namespace)
+	o.SetAnnotation(VersionAnnotation, label)
+	o.SetAnnotation(ContentAnnotation, content)
+	if r.cfg.Immutable && (isCore(o, "ConfigMap") || isCore(o, "Secret")) {
+		if err := o.SetField(o.Root(), true, "immutable"); err != nil {
+			r.fail(s, err)
+		}
+	}
+}
+
+// rewrite makes the references of an object follow.
+func (r *renamer) rewrite(o *manifest.Object, at int, refs []edge) {
+	done := map[*manifest.Node]string{}
+	for _, e := range refs {
+		if e.to.name == "" || e.to.name == e.from {
+			continue
+		}
+		field := o.Path(e.ref.Node)
+		if o.IsIgnored() {
+			r.report(o, manifest.Warning, field, fmt.Sprintf("refers to %s, which is %s now; the object is left alone because of %s", e.from, e.to.name, manifest.CachingIgnoreAnnotation))
+			continue
+		}
+		if before, ok := done[e.ref.Node]; ok {
+			// One name in a rule for ConfigMaps and Secrets becomes two.
+			if before != e.to.name && e.ref.List != nil && !lists(e.ref.List, e.to.name) {
+				o.Append(e.ref.List, e.to.name)
+			}
+			continue
+		}
+		done[e.ref.Node] = e.to.name
+		o.Set(e.ref.Node, e.to.name)
+		r.stats.Rewrites = append(r.stats.Rewrites, Rewritten{o, field, e.from, e.to.name, at})
+	}
+}
+
+func lists(list *manifest.Node, name string) bool {
+	return slices.ContainsFunc(list.Elems(), func(n *manifest.Node) bool { return n.Value() == name })
+}
+
+// refuseTwins reports objects that would share a name after renaming.
+func (r *renamer) refuseTwins() {
+	kinds := map[string]bool{}
+	for _, s := range r.subjects {
+		kinds[s.object.ID.Kind] = true
+	}
+	versions := map[*manifest.Object]*subject{}
+	for _, s := range r.subjects {
+		versions[s.object] = s
+	}
+	first := map[key]*manifest.Object{}
+	for _, o := range r.list.Objects {
+		if !kinds[o.ID.Kind] || o.IsLocal() {
+			continue
+		}
+		k := r.keyOf(o, o.Name())
+		other := first[k]
+		if other == nil {
+			first[k] = o
+			continue
+		}
+		if versions[o] == nil && versions[other] == nil || o.ID == other.ID {
+			continue // not of this step's making
+		}
+		r.report(o, manifest.Error, "metadata.name", fmt.Sprintf("would be called %s, as would %s%s (remove one of them, or rename it)", o.Name(), other.ID, inFile(other)))
+	}
+}
+
+func inFile(o *manifest.Object) string {
+	if o.File.Path == "" {
+		return ""
+	}
+	return " in " + o.File.Path
+}
+
+// failFields reports every field that keeps a subject from being hashed.
+func (r *renamer) failFields(s *subject, err error) {
+	var joined interface{ Unwrap() []error }
+	if errors.As(err, &joined) {
+		for _, e := range joined.Unwrap() {
+			r.failFields(s, e)
+		}
+		return
+	}
+	var f fieldError
+	if errors.As(err, &f) {
+		s.state = failed
+		r.list.Report(manifest.Result{
+			Severity: manifest.Error, Step: step, Object: s.object,
+			Field: s.object.Path(f.node), Line: s.object.Line(f.node), Message: f.message,
+		})
+		return
+	}
+	r.fail(s, err)
+}
+
+// fail reports a subject that cannot be versioned.
+func (r *renamer) fail(s *subject, err error) {
+	s.state = failed
+	r.report(s.object, manifest.Error, "", err.Error())
+}
+
+func (r *renamer) report(o *manifest.Object, severity manifest.Severity, field, message string) {
+	res := manifest.Result{Severity: severity, Step: step, Object: o, Field: field, Message: message}
+	if o != nil {
+		res.Line = o.Line(o.Find(field))
+	}
+	r.list.Report(res)
+}

@@ -1,0 +1,156 @@
+package version
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/belay-krm/belay/fn/lock"
+	"github.com/belay-krm/belay/fn/manifest"
+)
+
+// Annotations that say which version of what an object is. belay owns them.
+// https://spinnaker.io/docs/reference/artifacts/in-kubernetes-v2/
+const (
+	TypeAnnotation     = "artifact.spinnaker.io/type"
+	NameAnnotation     = "artifact.spinnaker.io/name"
+	LocationAnnotation = "artifact.spinnaker.io/location"
+	VersionAnnotation  = "artifact.spinnaker.io/version"
+	// ContentAnnotation holds the full content hash, by which a later edit is
+	// noticed.
+	ContentAnnotation = "fn.belay.dev/content"
+	// VersionedAnnotation overrides what is versioned.
+	// https://spinnaker.io/docs/reference/providers/kubernetes-v2/#strategy
+	VersionedAnnotation = "strategy.spinnaker.io/versioned"
+
+	needsHashAnnotation = "internal.config.kubernetes.io/needsHashSuffix"
+)
+
+// A subject is an object that gets versions.
+type subject struct {
+	object *manifest.Object
+	index  int // place in the list
+	base   lock.Base
+	forced bool // versioned whether or not it is referred to
+	// label is the version that the object carries; "" for a new one.
+	label string
+	refs  []edge // what the object refers to
+	// referred tells whether something refers to the object.
+	referred bool
+	state    state
+	name     string // the name that its version has; "" before it is named
+}
+
+type state uint8
+
+const (
+	waiting state = iota
+	visiting
+	named
+	failed
+)
+
+// An edge is a reference to a subject.
+type edge struct {
+	ref  manifest.Reference
+	to   *subject
+	from string // the name as the reference had it
+}
+
+// choose finds the objects of the list that get versions, and reports those
+// that look as if they did, but do not.
+func (r *renamer) choose() {
+	for i, o := range r.list.Objects {
+		if o.IsLocal() || o.IsIgnored() {
+			continue
+		}
+		forced, wanted, err := r.wants(o)
+		if err != nil {
+			r.report(o, manifest.Error, "metadata.annotations["+VersionedAnnotation+"]", err.Error())
+			continue
+		}
+		if !wanted {
+			continue
+		}
+		r.stats.Versionable++
+		if reason := never(o); reason != "" {
+			r.report(o, manifest.Info, "", "is not versioned: "+reason)
+			continue
+		}
+		s := &subject{object: o, index: i, forced: forced}
+		s.base, s.label = baseOf(o)
+		s.forced = s.forced || s.label != ""
+		r.subjects = append(r.subjects, s)
+	}
+}
+
+// wants tells whether the kind or an annotation asks for versions of o.
+func (r *renamer) wants(o *manifest.Object) (forced, wanted bool, err error) {
+	switch v := o.Annotation(VersionedAnnotation); v {
+	case "true":
+		return true, true, nil
+	case "false":
+		return false, false, nil
+	case "":
+		return false, r.kinds[lock.BaseOf(o.ID, "").Kind], nil
+	default:
+		return false, false, fmt.Errorf("%q is neither true nor false", v)
+	}
+}
+
+// never gives the reason why an object must keep its name whatever is asked;
+// "" for none.
+func never(o *manifest.Object) string {
+	root := o.Root()
+	meta := root.Get("metadata")
+	switch {
+	case o.ID.Name == "" && meta.Get("generateName") != nil:
+		return "the API server generates its name"
+	case o.ID.Name == "":
+		return "it has no name"
+	case meta.Get("ownerReferences").Len() > 0:
+		return "a controller owns it (ownerReferences)"
+	case root.Get("sops").IsMapping():
+		return "SOPS encrypted it, and a new name would break its MAC"
+	case o.Annotation(needsHashAnnotation) != "":
+		return "kustomize versions it by itself (disableNameSuffixHash: true leaves that to belay)"
+	case isCore(o, "ConfigMap") && o.ID.Name == "kube-root-ca.crt":
+		return "the cluster makes it"
+	case isCore(o, "Secret"):
+		return secretReason(root.Get("type").Value())
+	}
+	return ""
+}
+
+// secretReason says why Secrets of a type keep their name: something else looks
+// them up by it. https://kubernetes.io/docs/concepts/configuration/secret/#secret-types
+func secretReason(kind string) string {
+	switch kind {
+	case "kubernetes.io/service-account-token":
+		return "the cluster fills it in (a service account token)"
+	case "bootstrap.kubernetes.io/token":
+		return "the cluster finds it by its name (a bootstrap token)"
+	case "helm.sh/release.v1":
+		return "Helm finds it by its name (a release)"
+	}
+	return ""
+}
+
+// baseOf gives the base of an object and the version it carries. The
+// annotations are believed where the name is made of them.
+func baseOf(o *manifest.Object) (lock.Base, string) {
+	base, label := o.Annotation(NameAnnotation), o.Annotation(VersionAnnotation)
+	if base == "" || label == "" || o.ID.Name != base+"-"+label || o.Annotation(ContentAnnotation) == "" {
+		return lock.BaseOf(o.ID, o.ID.Name), ""
+	}
+	return lock.BaseOf(o.ID, base), label
+}
+
+// artifactType gives the type that Spinnaker gives an object: kubernetes/ and
+// the kind, whose first letter is small for native kinds.
+func artifactType(id manifest.ID) string {
+	group := id.Group()
+	if strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io") {
+		return "kubernetes/" + id.Kind + "." + group
+	}
+	return "kubernetes/" + strings.ToLower(id.Kind[:1]) + id.Kind[1:]
+}
