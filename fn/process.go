@@ -1,0 +1,135 @@
+package fn
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/belay-krm/belay/fn/digest"
+	"github.com/belay-krm/belay/fn/lock"
+	"github.com/belay-krm/belay/fn/manifest"
+	"github.com/belay-krm/belay/fn/moniker"
+	"github.com/belay-krm/belay/fn/version"
+)
+
+// Options are what a run is given besides its configuration.
+type Options struct {
+	// Resolver finds digests; nil where nothing may be asked: then what no lock
+	// holds is an error.
+	Resolver digest.Resolver
+	// LockFile is the path that a new lock gets; "" for belay.lock.yaml.
+	LockFile string
+	// Partial is set when the list does not hold everything that the lock
+	// speaks of: then no entry of the lock counts as unused.
+	Partial bool
+	// Durable is set when a new lock is kept although the objects have no files.
+	Durable bool
+}
+
+// A Report says what a run did.
+type Report struct {
+	Digests  digest.Stats
+	Versions version.Stats
+}
+
+// Process hydrates a list: it pins images, then names versions, so that a
+// version's hash covers what is shipped, then annotates, since annotations are
+// not content. Findings are added to list.Results. Where one of them is an
+// error ([manifest.List.Failed]), the edits are half done and must not be
+// written.
+func Process(ctx context.Context, list *manifest.List, cfg Config, opt Options) Report {
+	locks, ok := readLocks(list)
+	if !ok {
+		return Report{}
+	}
+	before := imagesOf(locks)
+	var rep Report
+	rep.Digests = digest.Pin(ctx, list, cfg.Digests, locks, opt.Resolver)
+	if opt.Partial {
+		keepImages(locks, before)
+	}
+	rep.Versions = version.Rename(list, cfg.Versions, locks, func(pkg string) bool { return opt.Durable || isDurable(list, pkg) })
+	if cfg.Moniker != nil {
+		moniker.Annotate(list, *cfg.Moniker)
+	}
+	if !list.Failed() {
+		writeLocks(list, locks, opt)
+	}
+	return rep
+}
+
+// packages gives the packages of a list in the order of the input.
+func packages(list *manifest.List) []string {
+	var out []string
+	seen := map[string]bool{}
+	for _, o := range list.Objects {
+		if !seen[o.Package] {
+			seen[o.Package] = true
+			out = append(out, o.Package)
+		}
+	}
+	return out
+}
+
+func readLocks(list *manifest.List) (map[string]*lock.Lock, bool) {
+	locks := map[string]*lock.Lock{}
+	ok := true
+	for _, pkg := range packages(list) {
+		l, err := lock.Find(list, pkg)
+		if err != nil {
+			list.Report(manifest.Result{Severity: manifest.Error, Message: err.Error()})
+			ok = false
+		}
+		locks[pkg] = l
+	}
+	return locks, ok
+}
+
+// isDurable tells whether what a run adds to a package comes back in the next
+// run: not so inside `kustomize build` and in a stream, whose objects have no
+// files.
+func isDurable(list *manifest.List, pkg string) bool {
+	for _, o := range list.Objects {
+		if o.Package == pkg && o.File.Path != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// writeLocks puts the locks into the list, where they can come back from.
+func writeLocks(list *manifest.List, locks map[string]*lock.Lock, opt Options) {
+	file := cmp.Or(opt.LockFile, lock.File)
+	for _, pkg := range packages(list) {
+		if !opt.Durable && !isDurable(list, pkg) {
+			continue
+		}
+		if err := locks[pkg].Write(list, pkg, file); err != nil {
+			list.Report(manifest.Result{Severity: manifest.Error, Message: err.Error()})
+		}
+	}
+}
+
+func imagesOf(locks map[string]*lock.Lock) map[string]map[string]string {
+	out := map[string]map[string]string{}
+	for pkg, l := range locks {
+		out[pkg] = map[string]string{}
+		for ref, digest := range l.Images {
+			out[pkg][ref] = digest
+		}
+	}
+	return out
+}
+
+// keepImages brings back the entries that were dropped as unused.
+func keepImages(locks map[string]*lock.Lock, before map[string]map[string]string) {
+	for pkg, images := range before {
+		for ref, digest := range images {
+			if _, ok := locks[pkg].Images[ref]; !ok {
+				if locks[pkg].Images == nil {
+					locks[pkg].Images = map[string]string{}
+				}
+				locks[pkg].Images[ref] = digest
+			}
+		}
+	}
+}
