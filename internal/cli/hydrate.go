@@ -1,0 +1,355 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belay-krm/belay/fn"
+	"github.com/belay-krm/belay/fn/digest"
+	"github.com/belay-krm/belay/fn/lock"
+	"github.com/belay-krm/belay/fn/manifest"
+)
+
+// A job is one run over files or a stream: what the flags of hydrate, check and
+// diff say.
+type job struct {
+	env     Env
+	paths   []string
+	output  string // -o; "" for in place
+	config  string // --config; "" for belay.yaml
+	lock    string // --lock, for a stream
+	verbose bool
+	format  string
+	offline bool // ask no registry
+
+	// resourceList is set when stdin held one.
+	resourceList bool
+	client       *onceClient
+	packs        []*pack
+}
+
+func (j *job) flags(cmd *cobra.Command, formats ...string) {
+	cmd.Flags().StringVar(&j.config, "config", "", "configuration `FILE` to use in place of each package's belay.yaml")
+	cmd.Flags().StringVar(&j.lock, "lock", "", "lock `FILE` of a stream (-); files keep theirs in belay.lock.yaml")
+	cmd.Flags().BoolVarP(&j.verbose, "verbose", "v", false, "print notes too: what was left alone, and why")
+	cmd.Flags().StringVar(&j.format, "format", formats[0], "how to print: "+strings.Join(formats, " or "))
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if !slices.Contains(formats, j.format) {
+			return usagef("--format %s: must be %s", j.format, strings.Join(formats, " or "))
+		}
+		j.paths = args
+		if err := somePaths(cmd, args); err != nil {
+			return err
+		}
+		if j.lock != "" && !j.stream() {
+			return usagef("--lock is for a stream (-); files keep their lock in %s", lock.File)
+		}
+		if j.output != "" && j.stream() {
+			return usagef("-o writes files, and a stream has none: send stdout to a file instead")
+		}
+		return nil
+	}
+}
+
+func (j *job) stream() bool { return len(j.paths) == 1 && j.paths[0] == "-" }
+
+func (j *job) printer(start time.Time) printer {
+	return printer{env: j.env, start: start, verbose: j.verbose, github: j.format == "github"}
+}
+
+func newHydrate(env Env) *cobra.Command {
+	j := &job{env: env}
+	cmd := &cobra.Command{
+		Use:   "hydrate PATH... | -",
+		Short: "Pin images and version ConfigMaps and Secrets, in files or a stream",
+		Long: `Hydrate rewrites the manifests below each PATH in place: only bytes that must
+change do, and nothing is written unless everything succeeded. With -o the
+result goes to another folder. With - a stream is read from stdin and written to
+stdout.`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return j.hydrate(cmd.Context()) },
+	}
+	j.flags(cmd, "text", "github")
+	cmd.Flags().StringVarP(&j.output, "output", "o", "", "`DIR` to write to, in place of changing the files")
+	return cmd
+}
+
+func (j *job) hydrate(ctx context.Context) error {
+	p := j.printer(time.Now())
+	if j.stream() {
+		return j.hydrateStream(ctx, p)
+	}
+	if err := j.process(ctx); err != nil {
+		return err
+	}
+	p.findings(j.lists()...)
+	if j.failed() {
+		return errFindings
+	}
+	changes, err := j.changes()
+	if err != nil {
+		return err
+	}
+	if err := writeAll(changes); err != nil {
+		return err
+	}
+	j.warnStale(changes)
+	p.summary(j.reports(), j.client.Requests(), j.counts(len(changes))...)
+	return nil
+}
+
+// process reads the packages and hydrates each in memory.
+func (j *job) process(ctx context.Context) error {
+	if err := j.read(); err != nil {
+		return err
+	}
+	for _, p := range j.packs {
+		p.report = fn.Process(ctx, p.list, p.config, fn.Options{
+			Resolver: j.resolver(),
+			LockFile: j.lockFile(p),
+			Partial:  p.partial,
+		})
+		p.refuseKustomized()
+	}
+	if len(j.packs) > 0 {
+		j.client.report(j.packs[len(j.packs)-1].list)
+	}
+	return ctx.Err()
+}
+
+// read loads the packages and decodes their files.
+func (j *job) read() error {
+	j.client = &onceClient{dial: j.env.Dial}
+	var config *fn.Config
+	if j.config != "" {
+		cfg, err := readConfigFile(j.config)
+		if err != nil {
+			return err
+		}
+		config = &cfg
+	}
+	var err error
+	if j.packs, err = load(j.paths, config, j.output); err != nil {
+		return err
+	}
+	var errs []error
+	objects := 0
+	for _, p := range j.packs {
+		errs = append(errs, j.useOutputLock(p))
+		var err error
+		p.list, err = manifest.ReadFiles(p.inputs)
+		errs = append(errs, err)
+		objects += len(p.list.Objects)
+		p.refuseTwins()
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if objects == 0 {
+		return fmt.Errorf("%s: no Kubernetes objects there (nothing was done)", strings.Join(j.paths, ", "))
+	}
+	return nil
+}
+
+// useOutputLock takes the lock of the previous output, which is newer than the
+// source's.
+func (j *job) useOutputLock(p *pack) error {
+	if j.output == "" {
+		return nil
+	}
+	data, err := os.ReadFile(j.target(p, j.lockFile(p)))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return plain(err)
+	}
+	path := j.lockFile(p)
+	p.inputs = slices.DeleteFunc(p.inputs, func(in manifest.Input) bool { return in.Path == path })
+	p.inputs = append(p.inputs, manifest.Input{Path: path, Data: data})
+	return nil
+}
+
+// resolver gives what finds digests; nil where no registry may be asked.
+func (j *job) resolver() digest.Resolver {
+	if j.offline {
+		return nil
+	}
+	return j.client
+}
+
+func (j *job) lockFile(p *pack) string { return filepath.Join(p.dir, lock.File) }
+
+func (j *job) lists() []*manifest.List {
+	var out []*manifest.List
+	for _, p := range j.packs {
+		out = append(out, p.list)
+	}
+	return out
+}
+
+func (j *job) reports() []fn.Report {
+	var out []fn.Report
+	for _, p := range j.packs {
+		out = append(out, p.report)
+	}
+	return out
+}
+
+func (j *job) failed() bool {
+	return slices.ContainsFunc(j.packs, func(p *pack) bool { return p.list.Failed() })
+}
+
+// target gives the place of a file in the output folder.
+func (j *job) target(p *pack, path string) string {
+	if j.output == "" {
+		return path
+	}
+	rel, err := filepath.Rel(p.root, path)
+	if err != nil || !filepath.IsLocal(rel) {
+		rel = filepath.Base(path)
+	}
+	return filepath.Join(j.output, rel)
+}
+
+// changes gives the files to write: in place those that changed, elsewhere all
+// that hold objects to deploy, and the lock.
+func (j *job) changes() ([]change, error) {
+	var out []change
+	seen := map[string]string{}
+	for _, p := range j.packs {
+		for _, s := range p.list.Sources {
+			if j.output == "" && !s.Changed() || s.Skipped != "" {
+				continue
+			}
+			data, err := s.Bytes()
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", s.Path, err)
+			}
+			c := change{path: j.target(p, s.Path), data: data, root: p.root}
+			if j.output != "" {
+				c.root = j.output
+			}
+			if other, ok := seen[c.path]; ok {
+				return nil, usagef("%s and %s would both be written to %s (hydrate one after the other, to folders of their own)", other, s.Path, c.path)
+			}
+			seen[c.path] = s.Path
+			if j.output == "" || !sameFile(c) {
+				out = append(out, c)
+			}
+		}
+	}
+	return out, nil
+}
+
+// sameFile tells whether the file is there already as it would be written.
+func sameFile(c change) bool {
+	have, err := os.ReadFile(c.path)
+	return err == nil && bytes.Equal(have, c.data)
+}
+
+// counts gives the parts of the summary that are about files.
+func (j *job) counts(written int) []string {
+	var out []string
+	notes, templates, others := 0, 0, 0
+	for _, p := range j.packs {
+		for _, r := range p.list.Results {
+			if r.Severity == manifest.Info {
+				notes++
+			}
+		}
+		for _, s := range p.list.Sources {
+			switch s.Skipped {
+			case manifest.IsTemplate:
+				templates++
+			case manifest.NotKubernetes:
+				others++
+			}
+		}
+	}
+	out = append(out, "wrote "+count(written, "file"))
+	if templates+others > 0 {
+		out = append(out, fmt.Sprintf("left alone %s", count(templates+others, "other file")))
+	}
+	if notes > 0 && !j.verbose {
+		out = append(out, count(notes, "note")+" (-v)")
+	}
+	return out
+}
+
+// warnStale names the manifests in the output folder that this run did not
+// write: left there, they would be deployed.
+func (j *job) warnStale(changes []change) {
+	if j.output == "" {
+		return
+	}
+	written := map[string]bool{}
+	for _, p := range j.packs {
+		for _, s := range p.list.Sources {
+			written[j.target(p, s.Path)] = true
+		}
+	}
+	err := filepath.WalkDir(j.output, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if ext := filepath.Ext(path); (ext == ".yaml" || ext == ".yml" || ext == ".json") && !written[path] {
+			_, _ = fmt.Fprintf(j.env.Stderr, "belay: warning: %s: is in the output folder, but has no source any more (delete it unless it belongs there)\n", path)
+		}
+		return nil
+	})
+	if err != nil && len(changes) > 0 {
+		printLines(j.env.Stderr, plain(err))
+	}
+}
+
+// refuseTwins reports objects that share kind, namespace and name: a name would
+// not say which of them is meant.
+func (p *pack) refuseTwins() {
+	if p.config.Versions.Naming == "off" || len(p.kustomized) > 0 {
+		return
+	}
+	type key struct{ group, kind, namespace, name string }
+	first := map[key]*manifest.Object{}
+	for _, o := range p.list.Objects {
+		if o.IsLocal() || o.ID.Name == "" {
+			continue
+		}
+		k := key{o.ID.Group(), o.ID.Kind, o.ID.Namespace, o.ID.Name}
+		if first[k] == nil {
+			first[k] = o
+			continue
+		}
+		p.list.Report(manifest.Result{
+			Severity: manifest.Error, Step: "reading", Object: o,
+			Message: fmt.Sprintf("is in %s as well (give each set of manifests a folder with a %s of its own, or hydrate them one after the other)", first[k].File.Path, configFile),
+		})
+	}
+}
+
+// refuseKustomized reports objects that would be renamed in a folder that is a
+// source for kustomize: overlays would lose what they patch.
+func (p *pack) refuseKustomized() {
+	for _, r := range p.report.Versions.Renames {
+		dir := filepath.Dir(r.Object.File.Path)
+		i := slices.IndexFunc(p.kustomized, func(k string) bool {
+			rel, err := filepath.Rel(k, dir)
+			return err == nil && filepath.IsLocal(rel)
+		})
+		if i < 0 {
+			continue
+		}
+		p.list.Report(manifest.Result{
+			Severity: manifest.Error, Step: "versioning", Object: r.Object,
+			Message: fmt.Sprintf("%s is a source for kustomize, whose overlays would no longer find this name (hydrate what it builds: kustomize build %s | belay hydrate -; or set versions.naming: off to pin images alone)", p.kustomized[i], p.kustomized[i]),
+		})
+	}
+}

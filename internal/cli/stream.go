@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/belay-krm/belay/fn"
+	"github.com/belay-krm/belay/fn/manifest"
+)
+
+// hydrateStream hydrates stdin to stdout.
+func (j *job) hydrateStream(ctx context.Context, p printer) error {
+	if err := j.processStream(ctx); err != nil {
+		return err
+	}
+	list := j.packs[0].list
+	p.findings(list)
+	if list.Failed() {
+		return errFindings
+	}
+	out, err := j.streamOutput()
+	if err != nil {
+		return err
+	}
+	if err := j.writeStreamLock(); err != nil {
+		return err
+	}
+	if _, err := j.env.Stdout.Write(out); err != nil {
+		return err
+	}
+	p.summary(j.reports(), j.client.Requests())
+	return nil
+}
+
+func (j *job) streamOutput() ([]byte, error) {
+	list := j.packs[0].list
+	if j.resourceList {
+		return list.Output()
+	}
+	return list.Sources[0].Bytes()
+}
+
+// processStream reads stdin, a stream of documents or a ResourceList, and
+// hydrates it in memory.
+func (j *job) processStream(ctx context.Context) error {
+	list, err := j.readStream()
+	if err != nil {
+		return err
+	}
+	cfg, err := j.streamConfig(list)
+	if err != nil {
+		return err
+	}
+	j.client = &onceClient{dial: j.env.Dial}
+	p := &pack{list: list, config: cfg}
+	j.packs = []*pack{p}
+	p.report = fn.Process(ctx, list, cfg, fn.Options{Resolver: j.resolver(), LockFile: j.lock, Durable: j.lock != ""})
+	j.client.report(list)
+	return ctx.Err()
+}
+
+func (j *job) readStream() (*manifest.List, error) {
+	data, err := io.ReadAll(j.env.Stdin)
+	if err != nil {
+		return nil, fmt.Errorf("reading stdin: %w", err)
+	}
+	if manifest.IsResourceList(data) && j.lock == "" {
+		j.resourceList = true
+		return manifest.Read(data)
+	}
+	inputs := []manifest.Input{{Data: data, Stream: true}}
+	if j.lock != "" {
+		data, err := os.ReadFile(j.lock)
+		switch {
+		case err == nil:
+			inputs = append(inputs, manifest.Input{Path: j.lock, Data: data})
+		case !errors.Is(err, os.ErrNotExist):
+			return nil, usageError{plain(err)}
+		}
+	}
+	list, err := manifest.ReadFiles(inputs)
+	if err != nil {
+		return nil, fmt.Errorf("reading stdin: %w", err)
+	}
+	if len(list.Sources[0].Objects()) == 0 {
+		return nil, errors.New("reading stdin: no Kubernetes objects there (nothing was done)")
+	}
+	return list, nil
+}
+
+// streamConfig gives the configuration that was named, or that of a
+// ResourceList, or the defaults.
+func (j *job) streamConfig(list *manifest.List) (fn.Config, error) {
+	if j.config != "" {
+		return readConfigFile(j.config)
+	}
+	cfg, err := fn.ParseConfig(list.FunctionConfig)
+	if err != nil {
+		return cfg, usageError{err}
+	}
+	return cfg, nil
+}
+
+// writeStreamLock writes the lock that --lock names, if it changed.
+func (j *job) writeStreamLock() error {
+	var changes []change
+	for _, s := range j.packs[0].list.Sources[1:] {
+		if !s.Changed() {
+			continue
+		}
+		data, err := s.Bytes()
+		if err != nil {
+			return err
+		}
+		changes = append(changes, change{path: s.Path, data: data, root: filepath.Dir(s.Path)})
+	}
+	return writeAll(changes)
+}

@@ -1,0 +1,27 @@
+// Command belay makes everything that a Kubernetes manifest depends on fast.
+// See the README, or run belay --help.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/belay-krm/belay/fn/registry"
+	"github.com/belay-krm/belay/internal/cli"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(cli.Run(ctx, cli.Env{
+		Stdin:    os.Stdin,
+		Stdout:   os.Stdout,
+		Stderr:   os.Stderr,
+		Terminal: term.IsTerminal(int(os.Stdin.Fd())),
+		Dial:     func() cli.Client { return registry.New(registry.Options{}) },
+	}, os.Args[1:]))
+}
