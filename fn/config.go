@@ -49,9 +49,7 @@ func ParseConfig(n *manifest.Node) (Config, error) {
 	default:
 		r.errorf("", "kind %q of %q: must be %s of %s, or ConfigMap of v1", kind, apiVersion, Kind, APIVersion)
 	}
-	if len(r.errs) == 0 {
-		r.validate(cfg)
-	}
+	r.validate(cfg)
 	return cfg, errors.Join(r.errs...)
 }
 

@@ -193,7 +193,7 @@ func (p *pinner) write() {
 		to := u.text + "@" + a.digest
 		p.stats.Pins = append(p.stats.Pins, Pinned{u.object, u.object.Path(u.node), u.text, to})
 		if u.tag.TagStr() == "latest" {
-			p.report(u, manifest.Warning, u.text+": says latest, so that the digest is of whatever is newest now (name a release)", nil)
+			p.warnLatest(u)
 		}
 		u.object.Set(u.node, to)
 		if l := p.locks[u.object.Package]; !a.locked {
@@ -203,6 +203,16 @@ func (p *pinner) write() {
 			l.Images[u.tag.Name()] = a.digest
 		}
 	}
+}
+
+// warnLatest says that a digest is pinned, but not of a release that anybody
+// chose.
+func (p *pinner) warnLatest(u *use) {
+	what := "has no tag"
+	if u.tagged {
+		what = "has the tag latest"
+	}
+	p.report(u, manifest.Warning, u.text+": "+what+", so that the digest is of whatever is newest now (name a release)", nil)
 }
 
 // tidyLocks drops the entries of the locks that no image uses any more: neither

@@ -114,7 +114,7 @@ func (a annotator) annotate() {
 	root := a.object.Root()
 	a.write(root, "annotations", annotations)
 	if a.cfg.Labels {
-		a.write(root, "labels", a.harmless(root, labels))
+		a.write(root, "labels", a.harmless(root, a.object.ID.Kind == "Pod", labels))
 	}
 	template := templateOf(a.object)
 	if template == nil {
@@ -122,7 +122,7 @@ func (a annotator) annotate() {
 	}
 	a.write(template, "annotations", annotations)
 	if a.cfg.Labels && a.cfg.TemplateLabels {
-		a.write(template, "labels", a.harmless(template, labels))
+		a.write(template, "labels", a.harmless(template, true, labels))
 	}
 }
 
@@ -170,7 +170,8 @@ func (a annotator) write(holder *manifest.Node, field string, marks []mark) {
 }
 
 // harmless leaves out the labels that would change what a selector matches.
-func (a annotator) harmless(holder *manifest.Node, marks []mark) []mark {
+// pods is set where the labels are those of pods.
+func (a annotator) harmless(holder *manifest.Node, pods bool, marks []mark) []mark {
 	var out []mark
 	have := labelsOf(holder)
 	for _, m := range marks {
@@ -178,7 +179,7 @@ func (a annotator) harmless(holder *manifest.Node, marks []mark) []mark {
 		if m.value == "" || there && (m.keep || value == m.value) {
 			continue
 		}
-		if where := a.selectors.minds(a.object, have, m); where != "" {
+		if where := a.selectors.minds(a.object.Package, pods, have, m); where != "" {
 			a.report(manifest.Info, fmt.Sprintf("the label %s: %s is not written, since it would change what %s selects", m.key, m.value, where))
 			continue
 		}

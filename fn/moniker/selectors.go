@@ -2,6 +2,7 @@ package moniker
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/belay-krm/belay/fn/manifest"
 )
@@ -12,6 +13,8 @@ type selector struct {
 	field  string
 	match  map[string]string
 	rules  []rule
+	// pods is set for selectors that choose pods and nothing else.
+	pods bool
 }
 
 // A rule is one of matchExpressions.
@@ -60,8 +63,13 @@ func (s *selectors) walk(o *manifest.Object, n *manifest.Node) {
 	}
 }
 
+// podSelecting are the API groups whose selectors choose pods, but for those
+// that are called namespaceSelector.
+var podSelecting = map[string]bool{"": true, "apps": true, "batch": true, "policy": true, "networking.k8s.io": true}
+
 // add keeps a selector that mentions one of belay's labels.
 func (s *selectors) add(sel selector) {
+	sel.pods = podSelecting[sel.object.ID.Group()] && !strings.Contains(sel.field, "namespaceSelector")
 	for _, key := range []string{nameLabel, managedByLabel, Sequence} {
 		_, mentioned := sel.match[key]
 		if mentioned || slices.ContainsFunc(sel.rules, func(r rule) bool { return r.key == key }) {
@@ -115,14 +123,14 @@ func (s selector) matches(labels map[string]string) bool {
 	return true
 }
 
-// minds names a selector of o's package that would match other than before if
-// the label m were written among labels; "" if there is none. Selectors that
-// speak of other namespaces cannot be told from those that do not, so that
-// namespaces do not count.
-func (s *selectors) minds(o *manifest.Object, labels map[string]string, m mark) string {
+// minds names a selector of the package that would match other than before if
+// the label m were written among labels; "" if there is none. Selectors of pods
+// do not mind the labels of other objects. Namespaces do not count, since some
+// selectors reach into others.
+func (s *selectors) minds(pkg string, pods bool, labels map[string]string, m mark) string {
 	var after map[string]string
 	for _, sel := range s.byKey[m.key] {
-		if sel.object.Package != o.Package {
+		if sel.object.Package != pkg || sel.pods && !pods {
 			continue
 		}
 		if after == nil {

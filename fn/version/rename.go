@@ -202,8 +202,8 @@ func (r *renamer) label(s *subject, content string) (string, error) {
 }
 
 // next gives the number for new content: above all that were ever given. A
-// number whose name an object of the user's own has is passed over; a number
-// only has to be unique.
+// number whose name is that of another object, or of its base, is passed over;
+// a number only has to be unique.
 func (r *renamer) next(s *subject, h *lock.History) int {
 	number := 0
 	if h != nil {
@@ -216,8 +216,9 @@ func (r *renamer) next(s *subject, h *lock.History) int {
 }
 
 func (r *renamer) taken(s *subject, name string) bool {
-	o := r.index.current[r.keyOf(s.object, name)]
-	return o != nil && o != s.object
+	k := r.keyOf(s.object, name)
+	o := r.index.current[k]
+	return o != nil && o != s.object || len(r.index.bases[k]) > 0
 }
 
 // start warns once that a package gets its first lock.
