@@ -252,5 +252,5 @@ func looksTyped(s string) bool {
 	if c := s[0]; c != '.' && (c < '0' || c > '9') {
 		return false
 	}
-	return strings.Trim(s, "0123456789abcdefABCDEFxXoO_+-.:eETtZz ") == ""
+	return strings.Trim(s, "0123456789abcdefABCDEFxXoO_+-.:TtZz ") == ""
 }

@@ -17,7 +17,7 @@ func (t *tree) reencode(src string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	y := find(doc, t.unit, t.root, src)
+	y := find(doc, t.unit, t.root)
 	if y == nil {
 		return "", errors.New("belay: internal error: cannot find an object again to encode it")
 	}
@@ -130,7 +130,7 @@ func trimComments(y *yaml.Node) {
 }
 
 // find gives the decoded node that root was made from.
-func find(y *yaml.Node, u *unit, root *Node, src string) *yaml.Node {
+func find(y *yaml.Node, u *unit, root *Node) *yaml.Node {
 	u.index()
 	defer func() { u.lines = nil }()
 	kind := yaml.MappingNode

@@ -28,14 +28,10 @@ func classify(tag name.Tag, err error) *digest.Error {
 	if errors.As(err, &te) {
 		return classifyStatus(tag, te, fail)
 	}
-	var unknown x509.UnknownAuthorityError
-	var invalid x509.CertificateInvalidError
-	var hostname x509.HostnameError
-	var verification *tls.CertificateVerificationError
 	var dns *net.DNSError
 	var netErr net.Error
 	switch {
-	case errors.As(err, &unknown), errors.As(err, &invalid), errors.As(err, &hostname), errors.As(err, &verification):
+	case isUntrusted(err):
 		return fail(digest.TLS, "SSL_CERT_FILE names a file of authorities to trust", "the certificate of %s is not trusted: %s", host, cause(err))
 	case errors.Is(err, errLinkLocal):
 		return fail(digest.Network, "name a registry", "%s: %w", host, errLinkLocal)
@@ -45,6 +41,15 @@ func classify(tag name.Tag, err error) *digest.Error {
 		return fail(digest.Network, "check the connection, or set digests.mode: locked", "%s does not answer", host)
 	}
 	return fail(digest.Network, "check the connection, or set digests.mode: locked", "asking %s: %s", host, cause(err))
+}
+
+// isUntrusted tells whether a certificate was refused.
+func isUntrusted(err error) bool {
+	var unknown x509.UnknownAuthorityError
+	var invalid x509.CertificateInvalidError
+	var hostname x509.HostnameError
+	var verification *tls.CertificateVerificationError
+	return errors.As(err, &unknown) || errors.As(err, &invalid) || errors.As(err, &hostname) || errors.As(err, &verification)
 }
 
 type failure func(c digest.Class, hint, format string, a ...any) *digest.Error

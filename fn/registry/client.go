@@ -39,9 +39,10 @@ type Options struct {
 
 // A Client resolves tags. It may be used by several goroutines.
 type Client struct {
-	puller   *remote.Puller
-	requests atomic.Int64
-	broken   error // why there is no puller
+	puller    *remote.Puller
+	transport *retrier
+	requests  atomic.Int64
+	broken    error // why there is no puller
 
 	mu       sync.Mutex
 	warnings []string
@@ -54,9 +55,10 @@ func New(opt Options) *Client {
 	if keys == nil {
 		keys = authn.DefaultKeychain
 	}
+	c.transport = newRetrier(opt, &c.requests)
 	// The transport retries by itself, so that an interrupt ends the pauses.
 	c.puller, c.broken = remote.NewPuller(
-		remote.WithTransport(newRetrier(opt, &c.requests)),
+		remote.WithTransport(c.transport),
 		remote.WithAuthFromKeychain(&lenientKeychain{keys: keys, warn: c.warn}),
 		remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
 		remote.WithRetryStatusCodes(),
@@ -104,6 +106,9 @@ func (c *Client) Resolve(ctx context.Context, tag name.Tag) (v1.Hash, error) {
 	}
 	if ctx.Err() != nil {
 		return v1.Hash{}, ctx.Err()
+	}
+	if untrusted, ok := c.transport.untrusted.Load(tag.RegistryStr()); ok {
+		err, _ = untrusted.(error)
 	}
 	return v1.Hash{}, classify(tag, err)
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -29,6 +30,10 @@ type retrier struct {
 	tries    int
 	backoff  time.Duration
 	requests *atomic.Int64
+	// untrusted holds, by host, the error of the last certificate that was not
+	// trusted. On loopback the library falls back to plain HTTP then, and what
+	// comes of that says nothing.
+	untrusted sync.Map
 }
 
 func newRetrier(opt Options, requests *atomic.Int64) *retrier {
@@ -78,6 +83,9 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	for try := 1; ; try++ {
 		r.requests.Add(1)
 		resp, err := r.base.RoundTrip(req)
+		if isUntrusted(err) {
+			r.untrusted.Store(req.URL.Host, err)
+		}
 		if try >= r.tries || !passes(resp, err) || req.Body != nil && req.GetBody == nil {
 			return resp, err
 		}

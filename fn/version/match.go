@@ -51,9 +51,11 @@ func (r *renamer) makeIndex() *index {
 			x.bases[k] = append(x.bases[k], s)
 		}
 		if names := s.object.Annotation(previousNames); names != "" {
-			for name := range strings.SplitSeq(names, ",") {
+			for name := range strings.SplitSeq(names, ",") { // one for each layer, often the same
 				k := r.keyOf(s.object, name)
-				x.previous[k] = append(x.previous[k], s)
+				if !slices.Contains(x.previous[k], s) {
+					x.previous[k] = append(x.previous[k], s)
+				}
 			}
 		}
 	}

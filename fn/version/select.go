@@ -113,6 +113,8 @@ func never(o *manifest.Object) string {
 		return "SOPS encrypted it, and a new name would break its MAC"
 	case o.Annotation(needsHashAnnotation) != "":
 		return "kustomize versions it by itself (disableNameSuffixHash: true leaves that to belay)"
+	case hashedByKustomize(o):
+		return "kustomize did it already (its name ends in the hash of its content)"
 	case isCore(o, "ConfigMap") && o.ID.Name == "kube-root-ca.crt":
 		return "the cluster makes it"
 	case isCore(o, "Secret"):
