@@ -42,8 +42,8 @@ func parsePattern(s string) (pattern, error) {
 	switch {
 	case s == "" || strings.TrimSpace(s) != s:
 		return nil, errors.New("a pattern must not be empty or have blanks around it")
-	case strings.Contains(s, "@") || len(segments) > 1 && strings.Contains(last, ":"):
-		return nil, fmt.Errorf("%q: a pattern names repositories, without tag or digest", s)
+	case strings.Contains(s, "@") || strings.Contains(last, ":"):
+		return nil, fmt.Errorf("%q: a pattern names repositories, without tag or digest (of a whole registry: host:port/**)", s)
 	case segments[0] == "**":
 	case len(segments) > 1 && (strings.ContainsAny(segments[0], ".:*") || segments[0] == "localhost"):
 		segments[0] = canonicalHost(segments[0])

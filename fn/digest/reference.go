@@ -3,6 +3,7 @@ package digest
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -95,7 +96,7 @@ func (u *use) parseReference() error {
 		u.pinned, u.repo = digest, d.Context().Name()
 	}
 	tag, err := name.NewTag(base, name.WeakValidation)
-	if err != nil {
+	if err != nil || !isRepository(tag.RepositoryStr()) {
 		hint := "write [registry/]repository[:tag]"
 		if lower := strings.ToLower(base); lower != base {
 			if _, err := name.NewTag(lower, name.WeakValidation); err == nil {
@@ -107,6 +108,20 @@ func (u *use) parseReference() error {
 	u.tag, u.repo = tag, tag.Repository.Name()
 	u.tagged = strings.Contains(base[strings.LastIndex(base, "/")+1:], ":")
 	return nil
+}
+
+// component is one part of the path of a repository, as containerd and the
+// kubelet know it; name.NewTag lets more pass.
+// https://github.com/distribution/reference/blob/main/regexp.go
+var component = regexp.MustCompile(`^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*$`)
+
+func isRepository(path string) bool {
+	for c := range strings.SplitSeq(path, "/") {
+		if !component.MatchString(c) {
+			return false
+		}
+	}
+	return true
 }
 
 func malformed(err error, hint string) error {
