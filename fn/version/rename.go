@@ -108,7 +108,8 @@ func (r *renamer) recall() {
 	for _, s := range r.subjects {
 		number, ok := lock.ParseLabel(s.label)
 		l := r.locks[s.object.Package]
-		if _, known := l.Versions[s.base].ByNumber(number); !ok || known {
+		content := s.object.Annotation(ContentAnnotation)
+		if v, known := l.Versions[s.base].ByNumber(number); !ok || known && v.Content == content {
 			continue
 		}
 		if l.IsNew() && !told[s.object.Package] {
@@ -116,7 +117,7 @@ func (r *renamer) recall() {
 			r.report(nil, manifest.Warning, "", "there is no lock: it is made anew from the versions at hand, and numbers of others may be given again")
 			r.start(s.object.Package)
 		}
-		if err := l.Use(s.base, number, s.object.Annotation(ContentAnnotation), s.object.ID.Name); err != nil {
+		if err := l.Use(s.base, number, content, s.object.ID.Name); err != nil {
 			r.fail(s, err)
 		}
 	}
