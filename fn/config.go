@@ -226,6 +226,7 @@ func (r *reader) list(n *manifest.Node, f reflect.Value, path string) {
 		s, ok := e.Text()
 		if !ok {
 			r.errorf(fmt.Sprintf("%s[%d]", path, i), "must be a string")
+			continue
 		}
 		out = append(out, s)
 	}

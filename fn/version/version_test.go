@@ -33,8 +33,8 @@ func read(t *testing.T, text string) *manifest.List {
 	return list
 }
 
-// rename runs Rename with the defaults but for change, and gives the lock.
-func rename(t *testing.T, list *manifest.List, l *lock.Lock, change func(*Config)) (Stats, *lock.Lock) {
+// rename runs Rename with the defaults but for change; a nil lock is a new one.
+func rename(t *testing.T, list *manifest.List, l *lock.Lock, change func(*Config)) {
 	t.Helper()
 	cfg := Config{Naming: "hash", Immutable: true, Unreferenced: "keep"}
 	if change != nil {
@@ -43,8 +43,7 @@ func rename(t *testing.T, list *manifest.List, l *lock.Lock, change func(*Config
 	if l == nil {
 		l = &lock.Lock{}
 	}
-	stats := Rename(list, cfg, map[string]*lock.Lock{"": l}, func(string) bool { return true })
-	return stats, l
+	Rename(list, cfg, map[string]*lock.Lock{"": l}, func(string) bool { return true })
 }
 
 func sequence(c *Config) { c.Naming = "sequence" }

@@ -131,6 +131,9 @@ func (d *demo) edit(from, to string) error {
 	return err
 }
 
+// say prints; nothing can be done about an output that is closed.
+func (d *demo) say(format string, a ...any) { _, _ = fmt.Fprintf(d.w, format, a...) }
+
 // hydrate runs belay on the folder, and shows what it changed.
 func (d *demo) hydrate(ctx context.Context, title string) error {
 	var stderr bytes.Buffer
@@ -139,7 +142,7 @@ func (d *demo) hydrate(ctx context.Context, title string) error {
 		Dial: func() cli.Client { return registry.New(registry.Options{}) },
 	}
 	code := cli.Run(ctx, env, []string{"hydrate", d.dir})
-	fmt.Fprintf(d.w, "\n## %s\n\n$ belay hydrate quickstart\n%s", title, stderr.String())
+	d.say("\n## %s\n\n$ belay hydrate quickstart\n%s", title, stderr.String())
 	if code != 0 {
 		return fmt.Errorf("belay hydrate: exit code %d", code)
 	}
@@ -149,7 +152,7 @@ func (d *demo) hydrate(ctx context.Context, title string) error {
 	}
 	for _, name := range []string{"app.yaml", "belay.lock.yaml"} {
 		if now[name] != d.seen[name] {
-			fmt.Fprintf(d.w, "\n%s", diff.Diff("a/"+name, []byte(d.seen[name]), "b/"+name, []byte(now[name])))
+			d.say("\n%s", diff.Diff("a/"+name, []byte(d.seen[name]), "b/"+name, []byte(now[name])))
 		}
 	}
 	d.seen = now
