@@ -124,6 +124,7 @@ func TestPinReferences(t *testing.T) {
 		"variable":                 {image: "$(IMAGE):1", note: "placeholder"},
 		"shell variable":           {image: "nginx:${TAG}", note: "placeholder"},
 		"template":                 {image: "'nginx:{{ .tag }}'", note: "placeholder"},
+		"braces":                   {image: "'{IMAGE}'", note: "placeholder"},
 		"angle brackets":           {image: "<your image>", note: "placeholder"},
 		"ko":                       {image: "ko://example.com/cmd", note: "built by ko"},
 		"kind":                     {image: "kind.local/a:1", note: "this machine alone"},

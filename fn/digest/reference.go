@@ -79,7 +79,7 @@ func placeholder(s string) string {
 		return "is filled in by an injector"
 	case strings.HasPrefix(s, "ko://"):
 		return "is built by ko"
-	case strings.Contains(s, "$(") || strings.Contains(s, "${") || strings.Contains(s, "{{") || strings.ContainsAny(s, "<>"):
+	case strings.Contains(s, "$(") || strings.Contains(s, "${") || strings.ContainsAny(s, "<>{}"):
 		return "is a placeholder"
 	}
 	return ""
