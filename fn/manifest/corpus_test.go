@@ -68,7 +68,7 @@ func checkRoundTrip(t *testing.T, in Input) int {
 		t.Errorf("%s: %v", in.Path, err)
 		return 0
 	}
-	if len(l.Objects) > 0 {
+	if len(l.Objects) > 0 && !hasExplicitKey(string(in.Data)) { // those are encoded again
 		checkOnlyAdded(t, in.Path, string(in.Data), string(got))
 	}
 	checkAnnotated(t, in.Path, got, len(l.Objects))

@@ -68,7 +68,7 @@ type splicer struct {
 // spliceTree gives the splices for the edits of t; ok is false where one of
 // them needs the tree to be encoded again.
 func spliceTree(src string, t *tree) (splices []splice, ok bool) {
-	if t.encode {
+	if t.encode || t.dirty() && hasExplicitKey(t.unit.text) {
 		return nil, false
 	}
 	s := newSplicer(src, t)
@@ -78,6 +78,28 @@ func spliceTree(src string, t *tree) (splices []splice, ok bool) {
 	}
 	sortSplices(s.splices)
 	return s.splices, !s.failed && !overlap(s.splices)
+}
+
+// hasExplicitKey tells whether keys of a text are marked by ?, which lets them
+// stand on other lines, and be anything. Hardly anybody writes so; those texts
+// are not spliced.
+func hasExplicitKey(s string) bool {
+	for at := strings.IndexByte(s, '?'); at >= 0; {
+		before := strings.TrimRight(s[:at], " \t")
+		for strings.HasSuffix(before, "-") {
+			before = strings.TrimRight(before[:len(before)-1], " \t")
+		}
+		begins := before == "" || strings.IndexByte("\n\r{[,", before[len(before)-1]) >= 0
+		if begins && (at+1 == len(s) || isSpace(s[at+1])) {
+			return true
+		}
+		next := strings.IndexByte(s[at+1:], '?')
+		if next < 0 {
+			return false
+		}
+		at += 1 + next
+	}
+	return false
 }
 
 func newSplicer(src string, t *tree) *splicer {
@@ -136,18 +158,53 @@ func (s *splicer) scalar(n *Node) {
 	from, to, ok := s.extent(n)
 	// A tag of the author's would make the new value something else.
 	tagged := ok && n.extra.typed && strings.Contains(s.src[n.start:from], "!")
-	if !ok || tagged || from == to && !s.followsIndicator(from) {
+	if !ok || tagged || from == to && !s.followsIndicator(n, from) {
 		s.fail()
+		return
+	}
+	if from, to, line, ok := s.blockLine(n, from, to); ok {
+		s.splices = append(s.splices, splice{from, to, line})
 		return
 	}
 	s.splices = append(s.splices, splice{from, to, s.scalarText(n, from, to)})
 }
 
-// followsIndicator tells whether a value can be written at at: behind a colon or
-// a dash, which a null in brackets may lack.
-func (s *splicer) followsIndicator(at int) bool {
-	before := strings.TrimRight(s.src[:at], " \t")
-	return strings.HasSuffix(before, ":") || strings.HasSuffix(before, "-")
+// blockLine gives the only line of a block scalar and what to put in its place,
+// where the new value is one line as well and ends as the old one did.
+func (s *splicer) blockLine(n *Node, from, to int) (lineFrom, lineTo int, line string, ok bool) {
+	if n.flags&aliased != 0 || n.style != literal && n.style != folded || n.tag != tagString {
+		return 0, 0, "", false
+	}
+	old := strings.TrimRight(n.extra.old, "\n")
+	line = strings.TrimRight(n.value, "\n")
+	breaks := len(n.value) - len(line)
+	i := strings.LastIndex(s.src[from:to], old)
+	if old == "" || line == "" || i < 0 || strings.ContainsAny(old+line, "\n\r") || len(n.extra.old)-len(old) != breaks ||
+		line[0] == ' ' || line[0] == '\t' || !fitsSingle(line) || strings.TrimSpace(s.src[from+i+len(old):to]) != "" {
+		return 0, 0, "", false
+	}
+	return from + i, from + i + len(old), line, true
+}
+
+// followsIndicator tells whether a value for the null n can be written at at:
+// behind a dash, or a colon, which a key in brackets may lack.
+func (s *splicer) followsIndicator(n *Node, at int) bool {
+	if !n.parent.IsMapping() {
+		return strings.HasSuffix(strings.TrimRight(s.src[:at], " \t"), "-")
+	}
+	for i := 0; i+1 < len(n.parent.content); i += 2 {
+		if n.parent.content[i+1] == n {
+			end, ok := s.end(n.parent.content[i])
+			return ok && end <= at && strings.Contains(s.src[end:at], ":")
+		}
+	}
+	return false
+}
+
+// isLine tells whether the line of at is one to every reader: YAML 1.1 knows
+// more line breaks than others.
+func (s *splicer) isLine(at int) bool {
+	return !strings.ContainsAny(s.src[s.lineStart(at):s.lineEnd(at)], "\r\u0085\u2028\u2029")
 }
 
 // scalarText writes the new value of n in the style of the old one.
@@ -164,7 +221,7 @@ func (s *splicer) scalarText(n *Node, from, to int) string {
 		return lead + quote(n.value)
 	case n.style == single && fitsSingle(n.value):
 		return lead + "'" + strings.ReplaceAll(n.value, "'", "''") + "'"
-	case !flowed && s.endsLine(to) && fitsLiteral(n.value) && n.parent != nil:
+	case !flowed && s.endsLine(to) && s.isLine(from) && fitsLiteral(n.value) && n.parent != nil:
 		return lead + s.emit.literal(n.value, max(parentColumn(s.text, n), 0)+s.emit.step)
 	case n.style == literal || n.style == folded:
 		// An indented comment may follow, which only a block scalar ends.
@@ -190,7 +247,7 @@ func fitsSingle(s string) bool {
 // child on, behind the line of the last old one.
 func (s *splicer) addBlock(n *Node, old int) {
 	end, ok := s.end(n)
-	if !ok || s.endsInBlockScalar(n, end) {
+	if !ok || s.endsInBlockScalar(n, end) || !s.isLine(end) || !s.isLine(int(n.start)) {
 		s.fail()
 		return
 	}
@@ -308,7 +365,7 @@ func (s *splicer) flowSpace(n *Node, old int) string {
 // open writes what was put in place of a null.
 func (s *splicer) open(n *Node) {
 	from, to, ok := s.extent(n)
-	if !ok || from == to && !s.followsIndicator(from) {
+	if !ok || from == to && !s.followsIndicator(n, from) || !s.isLine(to) {
 		s.fail()
 		return
 	}
@@ -335,11 +392,11 @@ func (s *splicer) open(n *Node) {
 // of the line.
 func (s *splicer) remove(r removal) {
 	end, ok := s.end(r.value)
-	if !ok {
+	start := int(r.key.start)
+	if !ok || !s.isLine(start) || !s.isLine(end) {
 		s.fail()
 		return
 	}
-	start := int(r.key.start)
 	lineStart := s.lineStart(start)
 	alone := strings.TrimSpace(s.src[lineStart:start]) == ""
 	switch {

@@ -1,6 +1,9 @@
 package manifest
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // A text answers where nodes begin and end in a source. base is the offset
 // below which it does not look back: the start of the document's first line.
@@ -196,8 +199,8 @@ func (t text) lineStart(at int) int {
 	return max(strings.LastIndexByte(t.src[:at], '\n')+1, t.base)
 }
 
-// column gives how many bytes stand before at on its line.
-func (t text) column(at int) int { return at - t.lineStart(at) }
+// column gives how many characters stand before at on its line.
+func (t text) column(at int) int { return utf8.RuneCountInString(t.src[t.lineStart(at):at]) }
 
 // eol gives the line break that the text uses around at.
 func (t text) eol(at int) string {
