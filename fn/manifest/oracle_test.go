@@ -175,7 +175,11 @@ func checkOthers(t *testing.T, before, after *List, edited *Object) {
 func values1(n *Node) []string {
 	var out []string
 	for _, n := range allNodes(n, nil) {
-		out = append(out, n.Value())
+		if n.IsNull() {
+			out = append(out, "null") // however it is spelt
+		} else {
+			out = append(out, n.Value())
+		}
 	}
 	return out
 }
