@@ -33,6 +33,7 @@ type unit struct {
 	targets map[*yaml.Node]bool  // containers that an alias stands for
 	added   int                  // nodes that came from aliases
 	aliases bool                 // an alias was seen
+	slab    []Node               // nodes that are not used yet
 }
 
 // decodeUnit decodes the only document of u. It returns nil for a unit that
@@ -79,7 +80,8 @@ func (u *unit) convert(y *yaml.Node) (*Node, error) {
 	for t := range u.targets {
 		markShared(u.anchors[t])
 	}
-	if u.targets = nil; !u.aliases {
+	u.slab, u.targets = nil, nil
+	if !u.aliases {
 		u.anchors = nil
 	}
 	return n, nil
@@ -90,7 +92,8 @@ func (u *unit) node(y *yaml.Node, parent *Node, flags uint8) (*Node, error) {
 	if y.Kind == yaml.AliasNode {
 		return u.alias(y, parent, flags)
 	}
-	n := &Node{parent: parent, flags: flags, start: noText}
+	n := u.fresh()
+	n.parent, n.flags, n.start = parent, flags, noText
 	if flags&foreign == 0 {
 		n.start = u.offset(y)
 		if y.Anchor != "" {
@@ -109,6 +112,16 @@ func (u *unit) node(y *yaml.Node, parent *Node, flags uint8) (*Node, error) {
 	default:
 		return nil, fmt.Errorf("yaml: line %d: unexpected node", y.Line)
 	}
+}
+
+// fresh gives a new node, from a slab: one allocation for many.
+func (u *unit) fresh() *Node {
+	if len(u.slab) == 0 {
+		u.slab = make([]Node, 32)
+	}
+	n := &u.slab[0]
+	u.slab = u.slab[1:]
+	return n
 }
 
 func (u *unit) remember(y *yaml.Node, n *Node) {

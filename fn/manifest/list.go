@@ -108,8 +108,7 @@ func (s *Source) Bytes() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := apply(s.text, splices)
-	return []byte(out), err
+	return apply(s.text, splices)
 }
 
 // splices gives the text edits for all objects.

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"iter"
+	"slices"
 	"strings"
 )
 
@@ -231,21 +232,25 @@ func steps(n *Node) []step {
 func stepTo(n *Node) step {
 	p := n.parent
 	if p.kind == Sequence {
-		for i, c := range p.content {
-			if c == n {
-				return step{nth: i, seq: true}
-			}
-		}
-		return step{seq: true}
+		return step{nth: max(slices.Index(p.content, n), 0), seq: true}
 	}
-	seen := map[string]int{}
-	for k, v := range p.Pairs() {
-		if v == n || k == n {
-			return step{key: k.value, nth: seen[k.value]}
-		}
-		seen[k.value]++
+	pairs := p.content
+	at := slices.Index(pairs, n)
+	if at < 0 && p.extra != nil {
+		pairs = p.extra.merged
+		at = slices.Index(pairs, n)
 	}
-	return step{}
+	if at < 0 {
+		return step{}
+	}
+	at -= at % 2 // from a value to its key
+	out := step{key: pairs[at].value}
+	for i := 0; i < at; i += 2 {
+		if pairs[i].value == out.key && !p.isMerge(i) {
+			out.nth++
+		}
+	}
+	return out
 }
 
 // pathString writes steps as kubectl and the API server do:

@@ -279,8 +279,7 @@ func (s *Source) withResults(results []Result, splices []splice) ([]byte, error)
 		}
 		splices = append(splices, got...)
 	}
-	out, err := apply(s.text, splices)
-	return []byte(out), err
+	return apply(s.text, splices)
 }
 
 // copyTop copies the root of a document and its results, which are all that

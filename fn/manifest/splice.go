@@ -15,28 +15,23 @@ type splice struct {
 
 // apply makes the splices, which may come in any order but must not overlap.
 // Of insertions at one place, the one that comes first in the list stands first.
-func apply(src string, splices []splice) (string, error) {
-	if len(splices) == 0 {
-		return src, nil
-	}
+func apply(src string, splices []splice) ([]byte, error) {
 	sortSplices(splices)
 	size := len(src)
 	for _, s := range splices {
 		size += len(s.text) - (s.to - s.from)
 	}
-	var b strings.Builder
-	b.Grow(max(size, 0))
+	out := make([]byte, 0, max(size, 0))
 	at := 0
 	for _, s := range splices {
 		if s.from < at || s.to < s.from || s.to > len(src) {
-			return "", errors.New("belay: internal error: edits overlap")
+			return nil, errors.New("belay: internal error: edits overlap")
 		}
-		b.WriteString(src[at:s.from])
-		b.WriteString(s.text)
+		out = append(out, src[at:s.from]...)
+		out = append(out, s.text...)
 		at = s.to
 	}
-	b.WriteString(src[at:])
-	return b.String(), nil
+	return append(out, src[at:]...), nil
 }
 
 // sortSplices orders splices by place; an insertion stands before what is
@@ -230,8 +225,27 @@ func (s *splicer) scalarText(n *Node, from, to int) string {
 	return lead + s.emit.scalar(n.value, n.tag, flowed)
 }
 
-// endsLine tells whether a line break stands at at.
-func (s *splicer) endsLine(at int) bool { return at < len(s.src) && s.lineEnd(at) == at }
+// endsLine tells whether a line break stands at at, behind which a literal may
+// end.
+func (s *splicer) endsLine(at int) bool {
+	return at < len(s.src) && s.lineEnd(at) == at && !s.blanksAt(s.nextLine(at))
+}
+
+// blanksAt tells whether the lines from at on begin with lines of blanks: behind
+// a literal they would be a part of it.
+func (s *splicer) blanksAt(at int) bool {
+	for at < len(s.src) {
+		end := s.lineEnd(at)
+		if strings.Trim(s.src[at:end], " \t") != "" {
+			return false
+		}
+		if end > at {
+			return true
+		}
+		at = s.nextLine(end)
+	}
+	return false
+}
 
 // fitsSingle tells whether single quotes can hold s on one line.
 func fitsSingle(s string) bool {
@@ -297,9 +311,10 @@ func (s *splicer) insertLines(at int, e emitter, fresh *Node, col int) {
 	}
 	end := s.lineEnd(at)
 	next := s.nextLine(end)
-	e.oneLine = next == end // the text ends without a line break
+	atEnd := next == end // the text ends without a line break
+	e.oneLine = atEnd || s.blanksAt(next)
 	lines := e.block(fresh, col)
-	if e.oneLine {
+	if atEnd {
 		lines = e.eol + strings.TrimSuffix(lines, e.eol)
 	}
 	s.splices = append(s.splices, splice{next, next, lines})
