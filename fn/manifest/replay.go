@@ -108,8 +108,10 @@ func spellNulls(y *yaml.Node, inFlow bool) {
 	if y.Kind == yaml.ScalarNode && y.Tag == "!!null" && inFlow {
 		y.Value = "null"
 	}
-	for _, c := range y.Content {
-		spellNulls(c, inFlow)
+	for i, c := range y.Content {
+		if y.Kind != yaml.MappingNode || i%2 == 1 {
+			spellNulls(c, inFlow)
+		}
 	}
 }
 
