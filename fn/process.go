@@ -21,6 +21,9 @@ type Options struct {
 	// Partial is set when the list does not hold everything that the lock
 	// speaks of: then no entry of the lock counts as unused.
 	Partial bool
+	// Twins is set where objects may share kind, namespace and name: a folder
+	// with the patches of kustomize is full of them.
+	Twins bool
 	// Durable is set when a new lock is kept although the objects have no files.
 	Durable bool
 }
@@ -41,6 +44,9 @@ func Process(ctx context.Context, list *manifest.List, cfg Config, opt Options) 
 	if !ok {
 		return Report{}
 	}
+	if !opt.Twins && cfg.Versions.Naming != "off" {
+		refuseTwins(list)
+	}
 	before := imagesOf(locks)
 	var rep Report
 	rep.Digests = digest.Pin(ctx, list, cfg.Digests, locks, opt.Resolver)
@@ -55,6 +61,31 @@ func Process(ctx context.Context, list *manifest.List, cfg Config, opt Options) 
 		writeLocks(list, locks, opt)
 	}
 	return rep
+}
+
+// refuseTwins reports objects that share package, kind, namespace and name: a
+// reference would not say which of them is meant.
+func refuseTwins(list *manifest.List) {
+	type key struct{ pkg, group, kind, namespace, name string }
+	first := map[key]*manifest.Object{}
+	for _, o := range list.Objects {
+		if o.IsLocal() || o.ID.Name == "" {
+			continue
+		}
+		k := key{o.Package, o.ID.Group(), o.ID.Kind, o.ID.Namespace, o.ID.Name}
+		if first[k] == nil {
+			first[k] = o
+			continue
+		}
+		where := ""
+		if path := first[k].File.Path; path != "" {
+			where = " (the other in " + path + ")"
+		}
+		list.Report(manifest.Result{
+			Severity: manifest.Error, Step: "reading", Object: o,
+			Message: "is there twice" + where + ": give each set of manifests a folder with a belay.yaml or Kptfile of its own, or hydrate them one after the other",
+		})
+	}
 }
 
 // packages gives the packages of a list in the order of the input.

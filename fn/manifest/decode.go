@@ -33,6 +33,7 @@ type unit struct {
 	targets map[*yaml.Node]bool  // containers that an alias stands for
 	added   int                  // nodes that came from aliases
 	aliases bool                 // an alias was seen
+	complex bool                 // a key is a list or a mapping
 	slab    []Node               // nodes that are not used yet
 }
 
@@ -186,6 +187,7 @@ func (u *unit) container(y *yaml.Node, n *Node) error {
 			return err
 		}
 		n.content = append(n.content, child)
+		u.complex = u.complex || n.kind == Mapping && i%2 == 0 && child.kind != Scalar
 		merges = merges || n.kind == Mapping && i%2 == 0 && c.Tag == "!!merge"
 	}
 	if merges {

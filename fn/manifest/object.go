@@ -152,6 +152,10 @@ func newObject(root *Node, u *unit, src *Source) (*Object, error) {
 	if !root.Get("apiVersion").IsString() || !root.Get("kind").IsString() || o.ID.Kind == "" {
 		return nil, errors.New("has no apiVersion and kind")
 	}
+	if u.complex {
+		// JSON, into which kubectl turns it, has no such keys.
+		return nil, errors.New("a key is a list or a mapping")
+	}
 	meta := root.Get("metadata")
 	if !meta.IsNull() && !meta.IsMapping() {
 		return nil, errors.New("metadata is not a mapping")

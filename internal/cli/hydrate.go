@@ -116,6 +116,7 @@ func (j *job) process(ctx context.Context) error {
 			Resolver: j.resolver(),
 			LockFile: j.lockFile(p),
 			Partial:  p.partial,
+			Twins:    len(p.kustomized) > 0,
 		})
 		p.refuseKustomized()
 	}
@@ -148,7 +149,6 @@ func (j *job) read() error {
 		p.list, err = manifest.ReadFiles(p.inputs)
 		errs = append(errs, err)
 		objects += len(p.list.Objects)
-		p.refuseTwins()
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -308,30 +308,6 @@ func (j *job) warnStale(changes []change) {
 	})
 	if err != nil && len(changes) > 0 {
 		printLines(j.env.Stderr, plain(err))
-	}
-}
-
-// refuseTwins reports objects that share kind, namespace and name: a name would
-// not say which of them is meant.
-func (p *pack) refuseTwins() {
-	if p.config.Versions.Naming == "off" || len(p.kustomized) > 0 {
-		return
-	}
-	type key struct{ group, kind, namespace, name string }
-	first := map[key]*manifest.Object{}
-	for _, o := range p.list.Objects {
-		if o.IsLocal() || o.ID.Name == "" {
-			continue
-		}
-		k := key{o.ID.Group(), o.ID.Kind, o.ID.Namespace, o.ID.Name}
-		if first[k] == nil {
-			first[k] = o
-			continue
-		}
-		p.list.Report(manifest.Result{
-			Severity: manifest.Error, Step: "reading", Object: o,
-			Message: fmt.Sprintf("is in %s as well (give each set of manifests a folder with a %s of its own, or hydrate them one after the other)", first[k].File.Path, configFile),
-		})
 	}
 }
 

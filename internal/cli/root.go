@@ -49,6 +49,8 @@ func Run(ctx context.Context, env Env, args []string) int {
 		return 0
 	case errors.Is(err, errFindings):
 		return 1
+	case errors.Is(err, context.Canceled):
+		err = errors.New("interrupted: nothing was written")
 	}
 	printLines(env.Stderr, err)
 	if errors.Is(err, errUsage) {
