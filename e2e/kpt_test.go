@@ -48,12 +48,15 @@ func TestKptRender(t *testing.T) {
 	for name, pipeline := range map[string]string{
 		"configMap":  "pipeline:\n  mutators:\n  - exec: belay\n    configMap:\n      versions.naming: sequence\n      moniker.application: shop\n",
 		"configPath": "pipeline:\n  mutators:\n  - exec: belay\n    configPath: fn-config.yaml\n",
+		"flat":       "pipeline:\n  mutators:\n  - exec: belay\n    configPath: flat.yaml\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
+			const flat = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config\ndata:\n  versions.naming: sequence\n  moniker.application: shop\n"
 			write(t, dir, map[string]string{
-				"Kptfile":  kptfile(pipeline),
-				"app.yaml": app(image),
+				"Kptfile":   kptfile(pipeline),
+				"flat.yaml": flat,
+				"app.yaml":  app(image),
 				"fn-config.yaml": "apiVersion: fn.belay.dev/v1alpha1\nkind: Belay\nmetadata:\n  name: config\n  annotations:\n    config.kubernetes.io/local-config: \"true\"\n" +
 					"spec:\n  versions:\n    naming: sequence\n  moniker:\n    application: shop\n",
 			})
@@ -64,6 +67,10 @@ func TestKptRender(t *testing.T) {
 				t.Errorf("app-config-v000 stands %d times, want the object and its reference:\n%s", got, first)
 			}
 			contains(t, "lock", read(t, filepath.Join(dir, "belay.lock.yaml")), image+": "+digest, "ConfigMap/app-config@v000")
+
+			if got := read(t, filepath.Join(dir, "flat.yaml")); name == "flat" && got != flat {
+				t.Errorf("the configuration was annotated:\n%s", got)
+			}
 
 			before := tree(t, dir)
 			must(t, dir, "", "kpt", "fn", "render", ".", "--allow-exec")

@@ -43,6 +43,8 @@ type Object struct {
 	Package string
 
 	src *Source
+	// config is set for the item that is the functionConfig too.
+	config bool
 }
 
 // Annotations that orchestrators use to say where an item belongs.
@@ -121,10 +123,11 @@ func (o *Object) Line(n *Node) int {
 }
 
 // IsLocal tells whether the object is configuration of tools and is never
-// deployed: marked local-config, or of a kind that only tools read.
+// deployed: marked local-config, of a kind that only tools read, or the
+// functionConfig of this run.
 // https://kpt.dev/reference/annotations/local-config/
 func (o *Object) IsLocal() bool {
-	if v := o.Annotation(LocalConfigAnnotation); v != "" && v != "false" {
+	if v := o.Annotation(LocalConfigAnnotation); o.config || v != "" && v != "false" {
 		return true
 	}
 	switch group := o.ID.Group(); group {

@@ -39,7 +39,7 @@ func (t *tree) encodeNode(y *yaml.Node, src string) (string, error) {
 		y.Style |= yaml.FlowStyle
 	}
 	trimComments(y)
-	spellNulls(y, false)
+	spell(y, false)
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)
@@ -101,16 +101,22 @@ func compactLists(tx text, n *Node) bool {
 	return compact
 }
 
-// spellNulls writes out the nulls inside of brackets that have no text, which
-// the encoder would turn into empty strings.
-func spellNulls(y *yaml.Node, inFlow bool) {
+// spell changes the style of what the encoder would not write as it was read:
+// nulls inside of brackets that have no text, which would become empty strings,
+// and block scalars that it would not fold, or indent, as they were.
+func spell(y *yaml.Node, inFlow bool) {
 	inFlow = inFlow || y.Style&yaml.FlowStyle != 0
-	if y.Kind == yaml.ScalarNode && y.Tag == "!!null" && inFlow {
+	switch {
+	case y.Kind == yaml.ScalarNode && y.Tag == "!!null" && inFlow:
 		y.Value = "null"
+	case y.Style&yaml.FoldedStyle != 0 && fitsLiteral(y.Value):
+		y.Style = y.Style&^yaml.FoldedStyle | yaml.LiteralStyle
+	case y.Style&(yaml.FoldedStyle|yaml.LiteralStyle) != 0 && !fitsLiteral(y.Value):
+		y.Style = y.Style&^(yaml.FoldedStyle|yaml.LiteralStyle) | yaml.DoubleQuotedStyle
 	}
 	for i, c := range y.Content {
 		if y.Kind != yaml.MappingNode || i%2 == 1 {
-			spellNulls(c, inFlow)
+			spell(c, inFlow)
 		}
 	}
 }

@@ -56,7 +56,31 @@ func Read(data []byte) (*List, error) {
 	if l.FunctionConfig.IsNull() {
 		l.FunctionConfig = nil
 	}
+	for _, o := range l.Objects {
+		o.config = isSame(o.root, l.FunctionConfig)
+	}
 	return l, nil
+}
+
+// isSame tells whether an item is the file that the functionConfig came from:
+// kpt sends it as both. What kpt makes of arguments has no such file.
+func isSame(item, config *Node) bool {
+	path := config.Lookup("metadata", "annotations", PathAnnotation)
+	if !path.IsString() {
+		path = config.Lookup("metadata", "annotations", legacyPathAnnotation)
+	}
+	if !path.IsString() {
+		return false
+	}
+	for _, keys := range [][]string{
+		{"apiVersion"}, {"kind"}, {"metadata", "name"},
+		{"metadata", "annotations", PackagePathAnnotation}, {"metadata", "annotations", legacyPathAnnotation},
+	} {
+		if item.Lookup(keys...).Value() != config.Lookup(keys...).Value() {
+			return false
+		}
+	}
+	return true
 }
 
 // A split says where the parts of a ResourceList begin: the lines before the
