@@ -3,6 +3,7 @@ package manifest
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -19,19 +20,26 @@ type items struct {
 	col int // column of the dashes, -1 where the items are in brackets or absent
 }
 
+// ErrNotResourceList is wrapped by the error of Read for what is valid YAML but
+// no ResourceList of a known version.
+var ErrNotResourceList = errors.New("the input is not a ResourceList of " + strings.Join(resourceListVersions, ", "))
+
+var jsonKind = regexp.MustCompile(`"kind"\s*:\s*"ResourceList"`)
+
 // IsResourceList tells whether data begins as a ResourceList does, without
 // decoding it.
 func IsResourceList(data []byte) bool {
-	s := string(data[:min(len(data), 64<<10)])
+	s := strings.TrimPrefix(string(data[:min(len(data), 64<<10)]), "\ufeff")
+	if strings.HasPrefix(strings.TrimSpace(s), "{") {
+		return jsonKind.MatchString(s)
+	}
 	for line := range strings.Lines(s) {
-		line = strings.TrimRight(line, " \t\r\n,")
-		if key, value, ok := strings.Cut(line, ":"); ok && strings.Trim(key, ` "{`+"\t\ufeff") == "kind" {
-			if v := strings.Trim(value, ` "'`); v == "ResourceList" {
-				return true
-			}
+		if value, ok := strings.CutPrefix(line, "kind:"); ok {
+			value, _, _ = strings.Cut(value, " #")
+			return strings.Trim(value, " \t\r\n\"'") == "ResourceList"
 		}
 	}
-	return strings.Contains(s, `"kind":"ResourceList"`) || strings.Contains(s, `"kind": "ResourceList"`)
+	return false
 }
 
 // Read reads a ResourceList, in YAML or JSON. All that is wrong with its items
@@ -218,7 +226,7 @@ func (s *Source) readWhole() error {
 		return fmt.Errorf("reading the ResourceList: %w", err)
 	}
 	if !isResourceListRoot(root) {
-		return fmt.Errorf("reading the ResourceList: the input is not a ResourceList of %s", strings.Join(resourceListVersions, ", "))
+		return fmt.Errorf("reading the ResourceList: %w", ErrNotResourceList)
 	}
 	s.doc = &tree{unit: u, root: root}
 	s.items = &items{col: -1}

@@ -58,6 +58,9 @@ func TestReadResourceList(t *testing.T) {
 			if !IsResourceList([]byte(in)) {
 				t.Error("not taken for a ResourceList")
 			}
+			if IsResourceList([]byte("apiVersion: v1\nkind: ConfigMap\ndata:\n  example: |\n    " + strings.ReplaceAll(in, "\n", "\n    "))) {
+				t.Error("text in a ConfigMap was taken for a ResourceList")
+			}
 			l, err := Read([]byte(in))
 			if err != nil {
 				t.Fatal(err)

@@ -161,6 +161,10 @@ func (s *splicer) scalar(n *Node) {
 		s.splices = append(s.splices, splice{from, to, line})
 		return
 	}
+	if (n.style == literal || n.style == folded) && strings.TrimSpace(s.src[s.lineStart(from):from]) == "" {
+		s.fail() // on a line of its own it may stand where nothing else can
+		return
+	}
 	s.splices = append(s.splices, splice{from, to, s.scalarText(n, from, to)})
 }
 

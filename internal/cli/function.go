@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -23,10 +24,10 @@ func runFunction(ctx context.Context, env Env) error {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return usagef("stdin is empty: a ResourceList is expected there (see belay --help)")
 	}
-	if !manifest.IsResourceList(data) {
+	list, err := manifest.Read(data)
+	if errors.Is(err, manifest.ErrNotResourceList) {
 		return usagef("stdin is not a ResourceList (for a stream of manifests, run: belay hydrate -)")
 	}
-	list, err := manifest.Read(data)
 	if err != nil {
 		return err
 	}
