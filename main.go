@@ -14,14 +14,16 @@ import (
 	"github.com/belay-krm/belay/internal/cli"
 )
 
-func main() {
+func main() { os.Exit(run()) }
+
+func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	os.Exit(cli.Run(ctx, cli.Env{
+	return cli.Run(ctx, cli.Env{
 		Stdin:    os.Stdin,
 		Stdout:   os.Stdout,
 		Stderr:   os.Stderr,
 		Terminal: term.IsTerminal(int(os.Stdin.Fd())),
 		Dial:     func() cli.Client { return registry.New(registry.Options{}) },
-	}, os.Args[1:]))
+	}, os.Args[1:])
 }
