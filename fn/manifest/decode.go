@@ -35,6 +35,7 @@ type unit struct {
 	aliases bool                 // an alias was seen
 	complex bool                 // a key is a list or a mapping
 	slab    []Node               // nodes that are not used yet
+	root    *Node                // of the document, where it holds aliases
 }
 
 // decodeUnit decodes the only document of u. It returns nil for a unit that
@@ -81,8 +82,9 @@ func (u *unit) convert(y *yaml.Node) (*Node, error) {
 	for t := range u.targets {
 		markShared(u.anchors[t])
 	}
-	u.slab, u.targets = nil, nil
+	u.slab, u.targets, u.root = nil, nil, n
 	if !u.aliases {
+		u.root = nil
 		u.anchors = nil
 	}
 	return n, nil

@@ -160,6 +160,9 @@ func (o *Object) lendsAlias() bool { return len(o.unit.anchors) > 0 }
 // encodeObject replaces the whole text of an object.
 func (s *Source) encodeObject(o *Object) ([]splice, error) {
 	t := text{src: s.text, base: o.unit.base}
+	if s.aliasOutside(o.unit) {
+		return nil, errors.New("this YAML cannot be edited (an alias outside of the objects refers into them)")
+	}
 	out, err := o.reencode(s.text)
 	if err != nil {
 		return nil, err
@@ -179,6 +182,20 @@ func (s *Source) encodeObject(o *Object) ([]splice, error) {
 		out += t.eol(from) // a literal at the end of the text needs its line break
 	}
 	return []splice{{from, to, out}}, nil
+}
+
+// aliasOutside tells whether the document has aliases that stand in no object,
+// which would be lost with their anchors.
+func (s *Source) aliasOutside(u *unit) bool {
+	roots := map[*Node]bool{}
+	for _, o := range s.objects {
+		roots[o.root] = true
+	}
+	var search func(n *Node) bool
+	search = func(n *Node) bool {
+		return n != nil && !roots[n] && (n.flags&aliased != 0 || slices.ContainsFunc(n.content, search))
+	}
+	return search(u.root)
 }
 
 // textEnd gives the end of the object in the text, what was removed included.
