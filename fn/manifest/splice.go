@@ -232,16 +232,16 @@ func (s *splicer) scalarText(n *Node, from, to int) string {
 // endsLine tells whether a line break stands at at, behind which a literal may
 // end.
 func (s *splicer) endsLine(at int) bool {
-	return at < len(s.src) && s.lineEnd(at) == at && !s.blanksAt(s.nextLine(at))
+	return at < len(s.src) && s.lineEnd(at) == at && !s.takesIn(s.nextLine(at))
 }
 
-// blanksAt tells whether the lines from at on begin with lines of blanks: behind
-// a literal they would be a part of it.
-func (s *splicer) blanksAt(at int) bool {
+// takesIn tells whether a literal that ends before the lines at at would take
+// some of them in: lines of blanks, or a comment with an indent.
+func (s *splicer) takesIn(at int) bool {
 	for at < len(s.src) {
 		end := s.lineEnd(at)
-		if strings.Trim(s.src[at:end], " \t") != "" {
-			return false
+		if text := strings.TrimLeft(s.src[at:end], " \t"); text != "" {
+			return text[0] == '#' && end-at > len(text)
 		}
 		if end > at {
 			return true
@@ -316,7 +316,7 @@ func (s *splicer) insertLines(at int, e emitter, fresh *Node, col int) {
 	end := s.lineEnd(at)
 	next := s.nextLine(end)
 	atEnd := next == end // the text ends without a line break
-	e.oneLine = atEnd || s.blanksAt(next)
+	e.oneLine = atEnd || s.takesIn(next)
 	lines := e.block(fresh, col)
 	if atEnd {
 		lines = e.eol + strings.TrimSuffix(lines, e.eol)
