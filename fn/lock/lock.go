@@ -93,23 +93,20 @@ type Version struct {
 // ByContent gives the version with a content, if it is known. A nil History
 // knows none.
 func (h *History) ByContent(content string) (Version, bool) {
-	if h == nil {
-		return Version{}, false
-	}
-	i := slices.IndexFunc(h.Versions, func(v Version) bool { return v.Content == content })
-	if i < 0 {
-		return Version{}, false
-	}
-	return h.Versions[i], true
+	return h.find(func(v Version) bool { return v.Content == content })
 }
 
 // ByNumber gives the version with a number, if it is known. A nil History
 // knows none.
 func (h *History) ByNumber(number int) (Version, bool) {
+	return h.find(func(v Version) bool { return v.Number == number })
+}
+
+func (h *History) find(is func(Version) bool) (Version, bool) {
 	if h == nil {
 		return Version{}, false
 	}
-	i := slices.IndexFunc(h.Versions, func(v Version) bool { return v.Number == number })
+	i := slices.IndexFunc(h.Versions, is)
 	if i < 0 {
 		return Version{}, false
 	}
@@ -129,14 +126,7 @@ func (h *History) current() int {
 // its recency, so that a second run changes nothing. It returns an error where
 // the number is known with another content.
 func (l *Lock) Use(b Base, number int, content, name string) error {
-	if l.Versions == nil {
-		l.Versions = map[Base]*History{}
-	}
-	h := l.Versions[b]
-	if h == nil {
-		h = &History{Last: -1}
-		l.Versions[b] = h
-	}
+	h := l.history(b)
 	h.Last = max(h.Last, number)
 	for i := range h.Versions {
 		v := &h.Versions[i]
@@ -152,8 +142,7 @@ func (l *Lock) Use(b Base, number int, content, name string) error {
 		v.Name = name
 		return nil
 	}
-	h.Versions = append(h.Versions, Version{number, content, name, h.current() + 1})
-	slices.SortFunc(h.Versions, func(a, b Version) int { return cmp.Compare(a.Number, b.Number) })
+	h.add(Version{number, content, name, h.current() + 1})
 	return nil
 }
 
@@ -233,20 +222,29 @@ func (l *Lock) add(key string, e entry) error {
 	if !ok {
 		return fmt.Errorf("%q is not a version such as v000", label)
 	}
+	h := l.history(b)
+	h.Last = max(h.Last, number)
+	if isVersion {
+		h.add(Version{number, e.Content, e.Name, e.Used})
+	}
+	return nil
+}
+
+// history gives the history of a base, and begins one where there is none.
+func (l *Lock) history(b Base) *History {
 	if l.Versions == nil {
 		l.Versions = map[Base]*History{}
 	}
-	h := l.Versions[b]
-	if h == nil {
-		h = &History{Last: -1}
-		l.Versions[b] = h
+	if l.Versions[b] == nil {
+		l.Versions[b] = &History{Last: -1}
 	}
-	h.Last = max(h.Last, number)
-	if isVersion {
-		h.Versions = append(h.Versions, Version{number, e.Content, e.Name, e.Used})
-		slices.SortFunc(h.Versions, func(a, b Version) int { return cmp.Compare(a.Number, b.Number) })
-	}
-	return nil
+	return l.Versions[b]
+}
+
+// add takes in a version, in the order of numbers.
+func (h *History) add(v Version) {
+	h.Versions = append(h.Versions, v)
+	slices.SortFunc(h.Versions, func(a, b Version) int { return cmp.Compare(a.Number, b.Number) })
 }
 
 // images and versions give the text of the lock's data: one sorted line each.

@@ -26,11 +26,7 @@ and on what a build rendered.`,
 
 func (j *job) check(ctx context.Context) error {
 	p := j.printer(time.Now())
-	process := j.process
-	if j.stream() {
-		process = j.processStream
-	}
-	if err := process(ctx); err != nil {
+	if err := j.processAny(ctx); err != nil {
 		return err
 	}
 	findings := 0

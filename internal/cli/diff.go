@@ -46,11 +46,7 @@ type reviewLine struct {
 
 func (j *job) diff(ctx context.Context) error {
 	p := j.printer(time.Now())
-	process := j.process
-	if j.stream() {
-		process = j.processStream
-	}
-	if err := process(ctx); err != nil {
+	if err := j.processAny(ctx); err != nil {
 		return err
 	}
 	p.findings(j.lists()...)

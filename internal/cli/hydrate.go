@@ -106,6 +106,14 @@ func (j *job) hydrate(ctx context.Context) error {
 	return nil
 }
 
+// processAny hydrates files or a stream in memory.
+func (j *job) processAny(ctx context.Context) error {
+	if j.stream() {
+		return j.processStream(ctx)
+	}
+	return j.process(ctx)
+}
+
 // process reads the packages and hydrates each in memory.
 func (j *job) process(ctx context.Context) error {
 	if err := j.read(); err != nil {
