@@ -38,7 +38,8 @@ type Source struct {
 	text    string
 	objects []*Object
 	added   []*Object
-	items   *items // of a ResourceList
+	starts  []int32 // of the lines, once somebody asked
+	items   *items  // of a ResourceList
 	doc     *tree  // the fields of a ResourceList besides items
 }
 
@@ -92,6 +93,24 @@ func (s *Source) Original() []byte {
 		return nil
 	}
 	return []byte(s.text)
+}
+
+// line gives the number, from 1, of the line that an offset is on. The index of
+// lines is made once: there may be a finding for every one of them.
+func (s *Source) line(at int) int {
+	if s.starts == nil {
+		s.starts = []int32{0}
+		for i := 0; i < len(s.text); i++ {
+			if s.text[i] == '\n' {
+				s.starts = append(s.starts, int32(i+1))
+			}
+		}
+	}
+	i, found := slices.BinarySearch(s.starts, int32(at))
+	if found {
+		return i + 1
+	}
+	return i
 }
 
 // Objects gives the objects that were read from the text.

@@ -119,7 +119,7 @@ func (o *Object) Line(n *Node) int {
 	if n == nil || n.start == noText {
 		return 0
 	}
-	return strings.Count(o.src.text[:n.start], "\n") + 1
+	return o.src.line(int(n.start))
 }
 
 // IsLocal tells whether the object is configuration of tools and is never

@@ -51,7 +51,7 @@ func Rename(list *manifest.List, cfg Config, locks map[string]*lock.Lock, durabl
 	if cfg.Naming == "off" {
 		return Stats{}
 	}
-	r := &renamer{list: list, cfg: cfg, locks: locks, durable: durable, kinds: map[string]bool{"ConfigMap": true, "Secret": true}}
+	r := &renamer{list: list, cfg: cfg, locks: locks, durable: durable, started: map[string]bool{}, kinds: map[string]bool{"ConfigMap": true, "Secret": true}}
 	for _, k := range cfg.Kinds {
 		r.kinds[k] = true
 	}
@@ -104,7 +104,6 @@ func (r *renamer) recall() {
 	if r.cfg.Naming != "sequence" {
 		return
 	}
-	told := map[string]bool{}
 	for _, s := range r.subjects {
 		number, ok := lock.ParseLabel(s.label)
 		l := r.locks[s.object.Package]
@@ -112,10 +111,9 @@ func (r *renamer) recall() {
 		if v, known := l.Versions[s.base].ByNumber(number); !ok || known && v.Content == content {
 			continue
 		}
-		if l.IsNew() && !told[s.object.Package] {
-			told[s.object.Package] = true
+		if pkg := s.object.Package; l.IsNew() && !r.started[pkg] {
+			r.started[pkg] = true
 			r.report(nil, manifest.Warning, "", "there is no lock: it is made anew from the versions at hand, and numbers of others may be given again")
-			r.start(s.object.Package)
 		}
 		if err := l.Use(s.base, number, content, s.object.ID.Name); err != nil {
 			r.fail(s, err)
@@ -226,9 +224,6 @@ func (r *renamer) taken(s *subject, name string) bool {
 func (r *renamer) start(pkg string) {
 	if r.started[pkg] {
 		return
-	}
-	if r.started == nil {
-		r.started = map[string]bool{}
 	}
 	r.started[pkg] = true
 	r.report(nil, manifest.Warning, "", fmt.Sprintf("the numbers begin here: %s remembers them, commit it", lock.File))
