@@ -40,7 +40,7 @@ type Source struct {
 	added   []*Object
 	starts  []int32 // of the lines, once somebody asked
 	items   *items  // of a ResourceList
-	doc     *tree  // the fields of a ResourceList besides items
+	doc     *tree   // the fields of a ResourceList besides items
 }
 
 // A Skip is a reason to leave a file alone.
