@@ -81,8 +81,11 @@ func isSame(item, config *Node) bool {
 		return false
 	}
 	for _, keys := range [][]string{
-		{"apiVersion"}, {"kind"}, {"metadata", "name"},
-		{"metadata", "annotations", PackagePathAnnotation}, {"metadata", "annotations", legacyPathAnnotation},
+		{"apiVersion"},
+		{"kind"},
+		{"metadata", "name"},
+		{"metadata", "annotations", PackagePathAnnotation},
+		{"metadata", "annotations", legacyPathAnnotation},
 	} {
 		if item.Lookup(keys...).Value() != config.Lookup(keys...).Value() {
 			return false
