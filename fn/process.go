@@ -83,7 +83,7 @@ func refuseTwins(list *manifest.List) {
 		}
 		list.Report(manifest.Result{
 			Severity: manifest.Error, Step: "reading", Object: o,
-			Message: "is there twice" + where + ": give each set of manifests a folder with a belay.yaml or Kptfile of its own, or hydrate them one after the other",
+			Message: "is there twice" + where + ": give each set of manifests a folder with a belay.yaml or Kptfile of its own, or set versions.naming: off to pin images alone",
 		})
 	}
 }
