@@ -182,10 +182,6 @@ func (s *Source) encodeObject(o *Object) ([]splice, error) {
 	if s.aliasOutside(o.unit) {
 		return nil, errors.New("this YAML cannot be edited (an alias outside of the objects refers into them)")
 	}
-	out, err := o.reencode(s.text)
-	if err != nil {
-		return nil, err
-	}
 	from := int(o.root.start)
 	if props, ok := t.skipProperties(from); ok {
 		from = props
@@ -196,6 +192,10 @@ func (s *Source) encodeObject(o *Object) ([]splice, error) {
 	}
 	if o.root.style == block {
 		to = t.lineEnd(to)
+	}
+	out, err := o.reencode(s.text, t.takesIn(t.nextLine(to)))
+	if err != nil {
+		return nil, err
 	}
 	if to == len(s.text) {
 		out += t.eol(from) // a literal at the end of the text needs its line break

@@ -9,10 +9,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// encode writes the tree anew, with aliases expanded and its edits made: the
-// way out where the text cannot be spliced. The text starts at column col and
-// ends without a line break.
-func (t *tree) reencode(src string) (string, error) {
+// reencode writes the tree anew, with aliases expanded and its edits made: the
+// way out where the text cannot be spliced. It ends without a line break.
+// quoteLast is set where a block scalar at the end would take in what follows.
+func (t *tree) reencode(src string, quoteLast bool) (string, error) {
 	doc, err := t.decodeAgain()
 	if err != nil {
 		return "", err
@@ -21,7 +21,19 @@ func (t *tree) reencode(src string) (string, error) {
 	if y == nil {
 		return "", errors.New("belay: internal error: cannot find an object again to encode it")
 	}
-	return t.encodeNode(replay(y, t.ops), src)
+	y = replay(y, t.ops)
+	if last := lastOf(y); quoteLast && last.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
+		last.Style = yaml.DoubleQuotedStyle
+	}
+	return t.encodeNode(y, src)
+}
+
+// lastOf gives the scalar that ends the text of y.
+func lastOf(y *yaml.Node) *yaml.Node {
+	for len(y.Content) > 0 {
+		y = y.Content[len(y.Content)-1]
+	}
+	return y
 }
 
 // decodeAgain decodes the unit of the tree as it was read.

@@ -237,16 +237,16 @@ func (s *splicer) endsLine(at int) bool {
 
 // takesIn tells whether a literal that ends before the lines at at would take
 // some of them in: lines of blanks, or a comment with an indent.
-func (s *splicer) takesIn(at int) bool {
-	for at < len(s.src) {
-		end := s.lineEnd(at)
-		if text := strings.TrimLeft(s.src[at:end], " \t"); text != "" {
+func (t text) takesIn(at int) bool {
+	for at < len(t.src) {
+		end := t.lineEnd(at)
+		if text := strings.TrimLeft(t.src[at:end], " \t"); text != "" {
 			return text[0] == '#' && end-at > len(text)
 		}
 		if end > at {
 			return true
 		}
-		at = s.nextLine(end)
+		at = t.nextLine(end)
 	}
 	return false
 }
