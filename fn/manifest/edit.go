@@ -9,12 +9,16 @@ import (
 // at once and are kept as ops, from which the text can be made anew where it
 // cannot be spliced.
 type tree struct {
+	full    string // the text of the source
 	unit    *unit
 	root    *Node
 	ops     []op
 	removed []removal
 	// encode is set when an edit needs the text of the tree to be encoded again.
 	encode bool
+	// opaque is a part whose edits are not this tree's: the items of a
+	// ResourceList, which are trees themselves. nil for none.
+	opaque *Node
 }
 
 // An op is one edit, in a form that can be replayed on a decoded tree.
@@ -32,8 +36,13 @@ const (
 	opAppend // value to the sequence at path
 )
 
-// A removal is a pair that was taken out of a mapping.
-type removal struct{ mapping, key, value, next *Node }
+// A removal is a pair that was taken out of a mapping, and where its text ends.
+type removal struct {
+	mapping, key, value, next *Node
+
+	end int
+	ok  bool // the end is known
+}
 
 // Set replaces the value of the scalar n by a string. The quoting and the
 // comment of the line stay. A nil n, or one that is no scalar, stays as it is.
@@ -190,6 +199,7 @@ func (t *tree) Remove(n *Node) {
 			continue
 		}
 		r := removal{mapping: m, key: m.content[i], value: n}
+		r.end, r.ok = t.textEnd(n)
 		if i+2 < len(m.content) {
 			r.next = m.content[i+2]
 		}
@@ -213,6 +223,26 @@ func holdsAnchor(n *Node) bool {
 func hasMerge(m *Node) bool {
 	for i := 0; i < len(m.content); i += 2 {
 		if m.isMerge(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// textEnd gives the end of the text of n, what was removed from it included.
+func (t *tree) textEnd(n *Node) (int, bool) {
+	to, ok := text{src: t.full, base: t.unit.base}.end(n)
+	for _, r := range t.removed {
+		if r.ok && isBelow(r.mapping, n) {
+			to, ok = max(to, r.end), true
+		}
+	}
+	return to, ok
+}
+
+func isBelow(n, top *Node) bool {
+	for ; n != nil; n = n.parent {
+		if n == top {
 			return true
 		}
 	}

@@ -123,16 +123,20 @@ func (s *Source) Changed() bool {
 
 // Bytes gives the text with the edits of its objects, without results.
 func (s *Source) Bytes() ([]byte, error) {
-	splices, err := s.splices()
+	splices, encoded, err := s.splices()
+	if err != nil || len(splices) == 0 {
+		return []byte(s.text), err
+	}
+	out, err := apply(s.text, splices)
 	if err != nil {
 		return nil, err
 	}
-	return apply(s.text, splices)
+	return out, s.verify(out, encoded)
 }
 
-// splices gives the text edits for all objects.
-func (s *Source) splices() ([]splice, error) {
-	var out []splice
+// splices gives the text edits for all objects; encoded tells whether one of
+// them had to be encoded again.
+func (s *Source) splices() (out []splice, encoded bool, err error) {
 	var errs []error
 	encode := s.mustEncode()
 	for _, o := range s.objects {
@@ -144,7 +148,7 @@ func (s *Source) splices() ([]splice, error) {
 			got, ok = spliceTree(s.text, &o.tree)
 		}
 		if !ok {
-			var err error
+			encoded = true
 			if got, err = s.encodeObject(o); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", o.ID, err))
 			}
@@ -152,7 +156,7 @@ func (s *Source) splices() ([]splice, error) {
 		out = append(out, got...)
 	}
 	added, err := s.spliceAdded()
-	return append(out, added...), errors.Join(append(errs, err)...)
+	return append(out, added...), encoded, errors.Join(append(errs, err)...)
 }
 
 // mustEncode gives the units whose objects share anchors and of which one has
@@ -186,7 +190,7 @@ func (s *Source) encodeObject(o *Object) ([]splice, error) {
 	if props, ok := t.skipProperties(from); ok {
 		from = props
 	}
-	to, ok := o.textEnd(t)
+	to, ok := o.textEnd(o.root)
 	if !ok {
 		return nil, errors.New("this YAML cannot be edited (write it without anchors and tags that stand on lines of their own)")
 	}
@@ -215,16 +219,6 @@ func (s *Source) aliasOutside(u *unit) bool {
 		return n != nil && !roots[n] && (n.flags&aliased != 0 || slices.ContainsFunc(n.content, search))
 	}
 	return search(u.root)
-}
-
-// textEnd gives the end of the object in the text, what was removed included.
-func (o *Object) textEnd(t text) (int, bool) {
-	to, ok := t.end(o.root)
-	for _, r := range o.removed {
-		end, found := t.end(r.value)
-		to, ok = max(to, end), ok && found
-	}
-	return to, ok
 }
 
 // forEach calls f for 0 to n-1 on all cores.

@@ -150,7 +150,7 @@ func newObject(root *Node, u *unit, src *Source) (*Object, error) {
 		return nil, errors.New("is not a mapping")
 	}
 	root.parent = nil // paths begin at the object, in a List as well
-	o := &Object{tree: tree{unit: u, root: root}, src: src}
+	o := &Object{tree: tree{full: src.text, unit: u, root: root}, src: src}
 	o.ID.APIVersion, o.ID.Kind = root.Get("apiVersion").Value(), root.Get("kind").Value()
 	if !root.Get("apiVersion").IsString() || !root.Get("kind").IsString() || o.ID.Kind == "" {
 		return nil, errors.New("has no apiVersion and kind")

@@ -201,7 +201,7 @@ func (s *Source) readSplit(sp split) bool {
 	rest.lines = nil
 	// What is added behind the key items goes behind the items.
 	root.Get("items").start = int32(end - 1)
-	s.doc = &tree{unit: rest, root: root}
+	s.doc = &tree{full: s.text, unit: rest, root: root}
 	s.items = &items{end: end, col: sp.col}
 	return true
 }
@@ -231,7 +231,7 @@ func (s *Source) readWhole() error {
 	if !isResourceListRoot(root) {
 		return fmt.Errorf("reading the ResourceList: %w", ErrNotResourceList)
 	}
-	s.doc = &tree{unit: u, root: root}
+	s.doc = &tree{full: s.text, unit: u, root: root}
 	s.items = &items{col: -1}
 	list := root.Get("items")
 	if list.IsNull() {
@@ -286,11 +286,16 @@ func (s *Source) objectsOf(root *Node, u *unit) ([]*Object, error) {
 // results of the run.
 func (l *List) Output() ([]byte, error) {
 	s := l.Sources[0]
-	splices, err := s.splices()
+	splices, encoded, err := s.splices()
 	if err != nil {
 		return nil, err
 	}
-	return s.withResults(l.Results, splices)
+	edited := len(splices) > 0
+	out, err := s.withResults(l.Results, splices)
+	if err != nil || !edited {
+		return out, err
+	}
+	return out, s.verify(out, encoded)
 }
 
 // Refusal gives the ResourceList with its items as they were read, and with the
@@ -303,6 +308,7 @@ func (l *List) Refusal() ([]byte, error) {
 // splices.
 func (s *Source) withResults(results []Result, splices []splice) ([]byte, error) {
 	doc := *s.doc
+	doc.opaque = doc.root.Get("items")
 	if len(results) > 0 {
 		doc.root = copyTop(s.doc.root)
 		if err := addResults(&doc, results); err != nil {

@@ -97,6 +97,9 @@ func checkWritten(t *testing.T, l *List) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if n := strings.Count(string(out), "three.yaml"); n != 2 { // under the name of old and of new
+			t.Errorf("an edit was written %d times:\n%s", n, out)
+		}
 		if l, err = Read(out); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}

@@ -56,6 +56,7 @@ func overlap(splices []splice) bool {
 type splicer struct {
 	text
 	emit    emitter
+	opaque  *Node // not visited
 	splices []splice
 	failed  bool // some edit has no splice
 }
@@ -98,7 +99,7 @@ func hasExplicitKey(s string) bool {
 }
 
 func newSplicer(src string, t *tree) *splicer {
-	s := &splicer{text: text{src: src, base: t.unit.base}}
+	s := &splicer{text: text{src: src, base: t.unit.base}, opaque: t.opaque}
 	s.emit = emitter{step: 2, eol: "\n"}
 	if t.root.start != noText {
 		s.emit.eol = s.eol(int(t.root.start))
@@ -112,7 +113,7 @@ func (s *splicer) fail() { s.failed = true }
 // visit walks the text's nodes, children first, so that of two insertions at
 // one place the deeper stands first.
 func (s *splicer) visit(n *Node) {
-	if n.start == noText {
+	if n.start == noText || n == s.opaque {
 		return
 	}
 	if n.kind == Scalar {
@@ -410,9 +411,8 @@ func (s *splicer) open(n *Node) {
 // remove deletes a pair: its lines, or in brackets and behind a dash its part
 // of the line.
 func (s *splicer) remove(r removal) {
-	end, ok := s.end(r.value)
-	start := int(r.key.start)
-	if !ok || !s.isLine(start) || !s.isLine(end) {
+	start, end := int(r.key.start), r.end
+	if !r.ok || !s.isLine(start) || !s.isLine(end) {
 		s.fail()
 		return
 	}
