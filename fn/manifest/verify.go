@@ -1,6 +1,9 @@
 package manifest
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // alwaysVerified is the size up to which every text is read again after it was
 // edited. Larger ones are when an object had to be encoded: splices are simple.
@@ -37,7 +40,8 @@ func (s *Source) readAgain(out []byte) ([]*Object, error) {
 	var objects []*Object
 	for _, d := range documents(c.text) {
 		got, err := c.decodeDocument(d.from, d.to)
-		if _, other := err.(notAnObject); err != nil && !other {
+		var other notAnObject
+		if err != nil && !errors.As(err, &other) {
 			return nil, err
 		}
 		objects = append(objects, got...)
