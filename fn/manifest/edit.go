@@ -134,6 +134,9 @@ func (t *tree) create(m, null *Node, value any, keys []string) {
 	for _, k := range keys {
 		path = append(path, step{key: k})
 	}
+	if null != nil { // of a key that is written twice, the last counts
+		path[len(path)-len(keys)] = stepTo(null)
+	}
 	t.ops = append(t.ops, op{opSet, path, value})
 	for i := len(keys) - 1; i > 0; i-- {
 		value = Map{{keys[i], value}}
