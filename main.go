@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/belay-krm/belay/fn/digest"
 	"github.com/belay-krm/belay/fn/registry"
 	"github.com/belay-krm/belay/internal/cli"
 )
@@ -20,10 +21,13 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return cli.Run(ctx, cli.Env{
-		Stdin:    os.Stdin,
-		Stdout:   os.Stdout,
-		Stderr:   os.Stderr,
-		Terminal: term.IsTerminal(int(os.Stdin.Fd())),
-		Dial:     func() cli.Client { return registry.New(registry.Options{}) },
+		Stdin:          os.Stdin,
+		Stdout:         os.Stdout,
+		Stderr:         os.Stderr,
+		Terminal:       term.IsTerminal(int(os.Stdin.Fd())),
+		StderrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
+		Dial: func(n digest.NetworkConfig) (cli.Client, error) {
+			return registry.New(registry.Options{Network: n})
+		},
 	}, os.Args[1:])
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/belay-krm/belay/fn/digest"
@@ -40,7 +41,7 @@ func runFixed() int {
 		Stdout:   os.Stdout,
 		Stderr:   os.Stderr,
 		Terminal: os.Getenv("TERMINAL") != "",
-		Dial:     func() cli.Client { return f },
+		Dial:     func(digest.NetworkConfig) (cli.Client, error) { return f, nil },
 	}, os.Args[1:])
 	if path := os.Getenv("REQUESTS"); path != "" {
 		if err := os.WriteFile(path, fmt.Appendf(nil, "%d\n", f.requests.Load()), 0o644); err != nil {
@@ -52,20 +53,45 @@ func runFixed() int {
 }
 
 // A fixedClient resolves every tag to the hash of its name, but for those that
-// speak of a failure.
+// speak of a failure. A tag that the variable MOVED holds has another digest,
+// and a digest of a repository called gone is not there.
 type fixedClient struct{ requests atomic.Int64 }
 
 // Resolve implements digest.Resolver.
-func (c *fixedClient) Resolve(_ context.Context, tag name.Tag) (v1.Hash, error) {
+func (c *fixedClient) Resolve(_ context.Context, ref name.Reference) (digest.Image, error) {
 	c.requests.Add(1)
+	text := ref.Name()
+	repo := ref.Context().RepositoryStr()
+	image := digest.Image{MediaType: types.OCIImageIndex}
 	switch {
-	case strings.HasPrefix(tag.TagStr(), "missing"):
-		return v1.Hash{}, &digest.Error{Class: digest.NotFound, Hint: "check the tag, or set digests.mode: locked", Err: errors.New("no such tag")}
-	case strings.HasPrefix(tag.TagStr(), "private"):
-		return v1.Hash{}, &digest.Error{Class: digest.Auth, Hint: "docker login " + tag.RegistryStr(), Err: errors.New("wants credentials, or others")}
+	case strings.HasPrefix(ref.Identifier(), "missing"), strings.HasSuffix(repo, "gone"):
+		return image, &digest.Error{Class: digest.NotFound, Hint: "check the tag, or set digests.mode: locked", Err: errors.New("no such tag")}
+	case strings.HasPrefix(ref.Identifier(), "private"):
+		return image, &digest.Error{Class: digest.Auth, Hint: "docker login " + ref.Context().RegistryStr(), Err: errors.New("wants credentials, or others")}
+	case strings.HasSuffix(repo, "schema1"):
+		image.MediaType = types.DockerManifestSchema1Signed
+	case strings.HasSuffix(repo, "single"):
+		image.MediaType = types.OCIManifestSchema1
+	case os.Getenv("MOVED") == text:
+		text += " moved"
 	}
-	sum := sha256.Sum256([]byte(tag.Name()))
-	return v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(sum[:])}, nil
+	if strings.HasPrefix(ref.Identifier(), "sha256:") {
+		var err error
+		image.Digest, err = v1.NewHash(ref.Identifier())
+		return image, err
+	}
+	sum := sha256.Sum256([]byte(text))
+	image.Digest = v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(sum[:])}
+	return image, nil
+}
+
+// Platforms implements digest.Resolver.
+func (c *fixedClient) Platforms(_ context.Context, ref name.Digest) ([]string, error) {
+	c.requests.Add(1)
+	if strings.HasSuffix(ref.Context().RepositoryStr(), "single") {
+		return []string{"linux/amd64"}, nil
+	}
+	return []string{"linux/amd64", "linux/arm64/v8"}, nil
 }
 
 // Requests implements cli.Client.

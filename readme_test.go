@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/belay-krm/belay/fn"
+	"github.com/belay-krm/belay/fn/digest"
 	"github.com/belay-krm/belay/internal/cli"
 )
 
@@ -87,7 +88,7 @@ func TestReadmeExample(t *testing.T) {
 	} {
 		write(app, strings.Replace(text, step.from, step.to, 1))
 		var stderr strings.Builder
-		code := cli.Run(t.Context(), cli.Env{Stderr: &stderr, Dial: func() cli.Client { return &fixedClient{} }}, []string{"hydrate", dir})
+		code := cli.Run(t.Context(), cli.Env{Stderr: &stderr, Dial: func(digest.NetworkConfig) (cli.Client, error) { return &fixedClient{}, nil }}, []string{"hydrate", dir})
 		if code != 0 {
 			t.Fatalf("exit code %d: %s", code, stderr.String())
 		}

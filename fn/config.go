@@ -188,6 +188,10 @@ func (r *reader) value(n *manifest.Node, f reflect.Value, tag reflect.StructTag,
 	case reflect.Struct:
 		r.fields(n, f, path)
 	case reflect.Slice:
+		if f.Type().Elem().Kind() == reflect.Struct {
+			r.structs(n, f, path)
+			return
+		}
 		r.list(n, f, path)
 	default:
 		if n.IsNull() {
@@ -233,6 +237,28 @@ func (r *reader) list(n *manifest.Node, f reflect.Value, path string) {
 	f.Set(reflect.ValueOf(out))
 }
 
+// structs reads a list of mappings.
+func (r *reader) structs(n *manifest.Node, f reflect.Value, path string) {
+	if n.IsNull() {
+		return
+	}
+	if !n.IsSequence() {
+		r.errorf(path, "must be a list of mappings")
+		return
+	}
+	out := reflect.MakeSlice(f.Type(), n.Len(), n.Len())
+	for i, e := range n.Elems() {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		setDefaults(out.Index(i))
+		if !e.IsMapping() {
+			r.errorf(at, "must be a mapping")
+			continue
+		}
+		r.fields(e, out.Index(i), at)
+	}
+	f.Set(out)
+}
+
 // text reads the text of a scalar, and holds it against the tags.
 func (r *reader) text(text string, f reflect.Value, tag reflect.StructTag, path string) {
 	if err := setText(f, text); err != nil {
@@ -272,15 +298,23 @@ func (r *reader) configMap(n *manifest.Node, cfg *Config) {
 		r.errorf("data", "must be a mapping of options such as digests.mode to strings")
 		return
 	}
-	var known []string
+	var known, nested []string
 	for _, o := range AllOptions() {
-		known = append(known, o.Path)
+		switch {
+		case strings.Contains(o.Path, "[]"):
+		case o.Type == listOfMappings:
+			nested = append(nested, o.Path)
+		default:
+			known = append(known, o.Path)
+		}
 	}
 	seen := map[string]bool{}
 	for k, v := range data.Pairs() {
 		name := k.Value()
 		at := "data[" + name + "]"
 		switch {
+		case slices.Contains(nested, name):
+			r.errorf(at, "a list of mappings cannot be written flat: use kind %s (%s)", Kind, APIVersion)
 		case !slices.Contains(known, name):
 			r.errorf(at, "unknown option%s", nearest(name, known, ""))
 		case seen[name]:

@@ -20,7 +20,7 @@ const belay = "apiVersion: fn.belay.dev/v1alpha1\nkind: Belay\n"
 
 func wantDefaults() Config {
 	return Config{
-		Digests:  digest.Config{Mode: "missing", Jobs: 16},
+		Digests:  digest.Config{Mode: "missing", Tag: "keep", Jobs: 16, Network: digest.NetworkConfig{Timeout: 10, Deadline: 300}},
 		Versions: version.Config{Naming: "hash", Immutable: true, Unreferenced: "keep"},
 	}
 }
@@ -49,12 +49,13 @@ func TestParseConfigDefaults(t *testing.T) {
 // TestParseConfigKinds wants both kinds to mean the same.
 func TestParseConfigKinds(t *testing.T) {
 	want := wantDefaults()
-	want.Digests = digest.Config{Mode: "locked", Jobs: 4, Skip: []string{"a/**", "registry:5000/b"}}
+	want.Digests.Mode, want.Digests.Jobs, want.Digests.Skip = "locked", 4, []string{"a/**", "registry:5000/b"}
+	want.Digests.Network.Allow, want.Digests.Network.Deadline = []string{"registry:5000"}, 60
 	want.Versions.Immutable, want.Versions.Kinds = false, []string{"Pod"}
 	want.Moniker = &moniker.Config{Application: "shop", ManagedBy: "spinnaker", Labels: true}
 	for name, text := range map[string]string{
 		"Belay": belay + `spec:
-  digests: {mode: locked, jobs: 4, skip: [a/**, "registry:5000/b"]}
+  digests: {mode: locked, jobs: 4, skip: [a/**, "registry:5000/b"], network: {allow: ["registry:5000"], deadline: 60}}
   versions: {immutable: false, kinds: [Pod]}
   moniker: {application: shop, managedBy: spinnaker, templateLabels: false}
 `,
@@ -65,6 +66,8 @@ data:
   digests.mode: locked
   digests.jobs: "4"
   digests.skip: a/**, registry:5000/b
+  digests.network.allow: registry:5000
+  digests.network.deadline: "60"
   versions.immutable: "false"
   versions.kinds: Pod
   moniker.application: shop
@@ -82,6 +85,30 @@ data:
 	}
 }
 
+// TestParseConfigLists wants lists of mappings to be read, each with its
+// defaults.
+func TestParseConfigLists(t *testing.T) {
+	got, err := ParseConfigFile([]byte(belay + `spec:
+  digests:
+    rules:
+    - {images: [quay.io/**], tags: [main], mode: update}
+    - {labels: "app in (a, b)", tag: drop, platforms: [linux/amd64]}
+    fields:
+    - {kind: HelmRelease, path: spec/values/image, parts: {digest: ""}}
+    - {group: example.com, path: spec/image}
+    network:
+      registries:
+      - {host: docker.io, mirror: harbor.example.com/hub}
+`))
+	want := wantDefaults()
+	want.Digests.Rules = []digest.Rule{{Images: []string{"quay.io/**"}, Tags: []string{"main"}, Mode: "update"}, {Labels: "app in (a, b)", Tag: "drop", Platforms: []string{"linux/amd64"}}}
+	want.Digests.Fields = []digest.Field{{Kind: "HelmRelease", Path: "spec/values/image", Parts: &digest.Parts{Registry: "registry", Repository: "repository", Tag: "tag"}}, {Group: "example.com", Path: "spec/image"}}
+	want.Digests.Network.Registries = []digest.Registry{{Host: "docker.io", Mirror: "harbor.example.com/hub", ResolveAt: "mirror"}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+}
+
 func TestParseConfigErrors(t *testing.T) {
 	tests := map[string]struct {
 		in   string
@@ -90,7 +117,7 @@ func TestParseConfigErrors(t *testing.T) {
 		"all at once, in order": {belay + "spec:\n  digest: {}\n  digests: {job: 1, mode: looked}\nspecs: {}\n", []string{
 			"spec.digest: unknown field; did you mean spec.digests?",
 			"spec.digests.job: unknown field; did you mean spec.digests.jobs?",
-			`spec.digests.mode: "looked": must be one of missing, locked, off; did you mean locked?`,
+			`spec.digests.mode: "looked": must be one of missing, update, verify, locked, off; did you mean locked?`,
 			"specs: unknown field; did you mean spec?",
 		}},
 		"nothing near":   {belay + "spec: {zzzzzz: 1}\n", []string{"spec.zzzzzz: unknown field"}},
@@ -99,10 +126,18 @@ func TestParseConfigErrors(t *testing.T) {
 		"range":          {belay + "spec: {digests: {jobs: 1000}}\n", []string{"spec.digests.jobs: 1000: must be between 1 and 256"}},
 		"steps":          {belay + "spec: {digests: {skip: [a@b]}, versions: {kinds: [\"a b\"]}, moniker: {application: \"a b\"}}\n", []string{`digests.skip[0]: "a@b": a pattern names repositories, without tag or digest (of a whole registry: host:port/**)`, `versions.kinds[0]: "a b" is not a kind (write Kind or Kind.group)`, `moniker.application: "a b" cannot be the value of a label (up to 63 letters, digits, -, _ and .)`}},
 		"spec is a list": {belay + "spec: []\n", []string{"spec: must be a mapping"}},
-		"other kind":     {"apiVersion: fn.belay.dev/v1\nkind: Belay\n", []string{`kind "Belay" of "fn.belay.dev/v1": must be Belay of fn.belay.dev/v1alpha1, or ConfigMap of v1`}},
-		"flat":           {"apiVersion: v1\nkind: ConfigMap\ndata: {digest.mode: off, digests: x, versions.naming: {}}\nbinaryData: {a: b}\n", []string{"binaryData: is not read (put options into data)", "data[digest.mode]: unknown option; did you mean digests.mode?", "data[digests]: unknown option", "data[versions.naming]: must be a string"}},
-		"data is a list": {"apiVersion: v1\nkind: ConfigMap\ndata: [a]\n", []string{"data: must be a mapping of options such as digests.mode to strings"}},
-		"two objects":    {belay + "---\n" + belay, []string{"the file must hold one object, of kind Belay (fn.belay.dev/v1alpha1)"}},
+		"lists of mappings": {belay + "spec: {digests: {rules: {}, fields: [a], network: {registries: [{hots: a}]}}}\n", []string{
+			"spec.digests.rules: must be a list of mappings",
+			"spec.digests.fields[0]: must be a mapping",
+			"spec.digests.network.registries[0].hots: unknown field; did you mean spec.digests.network.registries[0].host?",
+			`digests.fields[0].path: "": must be keys separated by /, such as spec/image`,
+			`digests.network.registries[0].host: "": must be the host of a registry, with port if it has one`,
+		}},
+		"a list of mappings, flat": {"apiVersion: v1\nkind: ConfigMap\ndata: {digests.rules: x}\n", []string{"data[digests.rules]: a list of mappings cannot be written flat: use kind Belay (fn.belay.dev/v1alpha1)"}},
+		"other kind":               {"apiVersion: fn.belay.dev/v1\nkind: Belay\n", []string{`kind "Belay" of "fn.belay.dev/v1": must be Belay of fn.belay.dev/v1alpha1, or ConfigMap of v1`}},
+		"flat":                     {"apiVersion: v1\nkind: ConfigMap\ndata: {digest.mode: off, digests: x, versions.naming: {}}\nbinaryData: {a: b}\n", []string{"binaryData: is not read (put options into data)", "data[digest.mode]: unknown option; did you mean digests.mode?", "data[digests]: unknown option", "data[versions.naming]: must be a string"}},
+		"data is a list":           {"apiVersion: v1\nkind: ConfigMap\ndata: [a]\n", []string{"data: must be a mapping of options such as digests.mode to strings"}},
+		"two objects":              {belay + "---\n" + belay, []string{"the file must hold one object, of kind Belay (fn.belay.dev/v1alpha1)"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -16,6 +16,9 @@ type Options struct {
 	// Resolver finds digests; nil where nothing may be asked: then what no lock
 	// holds is an error.
 	Resolver digest.Resolver
+	// Progress, if not nil, is told how many images are resolved; see
+	// [digest.Options].
+	Progress func(done, total int)
 	// LockFile is the path that a new lock gets; "" for belay.lock.yaml.
 	LockFile string
 	// Partial is set when the list does not hold everything that the lock
@@ -49,7 +52,7 @@ func Process(ctx context.Context, list *manifest.List, cfg Config, opt Options) 
 	}
 	before := imagesOf(locks)
 	var rep Report
-	rep.Digests = digest.Pin(ctx, list, cfg.Digests, locks, opt.Resolver)
+	rep.Digests = digest.Pin(ctx, list, cfg.Digests, locks, digest.Options{Resolver: opt.Resolver, Progress: opt.Progress})
 	if opt.Partial {
 		keepImages(locks, before)
 	}

@@ -11,7 +11,8 @@ import (
 type Option struct {
 	// Path is what a ConfigMap calls it, and where it is below spec.
 	Path string
-	// Type is string, boolean, integer or list of strings.
+	// Type is string, boolean, integer, list of strings or list of mappings. The
+	// options of the mappings of a list have paths with [].
 	Type string
 	// Default is what is meant when it is not given; "" for nothing.
 	Default string
@@ -37,14 +38,20 @@ func optionsOf(t reflect.Type, prefix string) []Option {
 			out = append(out, optionsOf(kind, path+".")...)
 			continue
 		}
+		var more []Option
+		if kind.Kind() == reflect.Slice && kind.Elem().Kind() == reflect.Struct {
+			more = optionsOf(kind.Elem(), path+"[].")
+		}
 		o := Option{Path: path, Type: typeName(kind), Default: f.Tag.Get("default"), Doc: f.Tag.Get("doc")}
 		if enum := f.Tag.Get("enum"); enum != "" {
 			o.Allowed = strings.Split(enum, ",")
 		}
-		out = append(out, o)
+		out = append(append(out, o), more...)
 	}
 	return out
 }
+
+const listOfMappings = "list of mappings"
 
 func typeName(t reflect.Type) string {
 	switch t.Kind() {
@@ -53,6 +60,9 @@ func typeName(t reflect.Type) string {
 	case reflect.Int:
 		return "integer"
 	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Struct {
+			return listOfMappings
+		}
 		return "list of strings"
 	default:
 		return "string"
@@ -102,6 +112,9 @@ func fieldSchema(f reflect.StructField) map[string]any {
 	s := map[string]any{"type": typeName(t), "description": f.Tag.Get("doc")}
 	if t.Kind() == reflect.Slice {
 		s["type"], s["items"] = "array", map[string]any{"type": "string"}
+		if t.Elem().Kind() == reflect.Struct {
+			s["items"] = schemaOf(t.Elem())
+		}
 	}
 	if enum := f.Tag.Get("enum"); enum != "" {
 		s["enum"] = strings.Split(enum, ",")

@@ -18,12 +18,15 @@ type fixed struct{}
 
 const hash = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-func (fixed) Resolve(_ context.Context, tag name.Tag) (v1.Hash, error) {
-	if tag.TagStr() == "missing" {
-		return v1.Hash{}, &digest.Error{Class: digest.NotFound, Err: errors.New("no such tag")}
+func (fixed) Resolve(_ context.Context, ref name.Reference) (digest.Image, error) {
+	if ref.Identifier() == "missing" {
+		return digest.Image{}, &digest.Error{Class: digest.NotFound, Err: errors.New("no such tag")}
 	}
-	return v1.NewHash(hash)
+	h, err := v1.NewHash(hash)
+	return digest.Image{Digest: h}, err
 }
+
+func (fixed) Platforms(context.Context, name.Digest) ([]string, error) { return nil, nil }
 
 const in = `apiVersion: config.kubernetes.io/v1
 kind: ResourceList

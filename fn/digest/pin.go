@@ -6,7 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/sync/errgroup"
 
@@ -16,11 +20,21 @@ import (
 
 const step = "pinning images"
 
+// Options are what a run is given besides its configuration.
+type Options struct {
+	// Resolver may be nil: then, as in mode locked, what no lock holds is an
+	// error.
+	Resolver Resolver
+	// Progress, if not nil, is told how many of the references that have to be
+	// asked for are done. It is called from several goroutines.
+	Progress func(done, total int)
+}
+
 // Stats says what Pin did.
 type Stats struct {
 	// Images counts the fields that name an image, those left alone included.
 	Images int
-	// Unique counts the canonical references that had no digest.
+	// Unique counts the canonical references whose digest had to be found.
 	Unique int
 	// FromLock counts those of them that the lock held.
 	FromLock int
@@ -35,19 +49,16 @@ type Pinned struct {
 	From, To string
 }
 
-// Pin appends digests to the images of all objects. locks holds the lock of
-// each package; what one holds is not asked for, and it learns what was. r may
-// be nil: then, as in mode locked, what no lock holds is an error.
-// Findings are added to list.Results. Configuration of tools, and objects that
-// Spinnaker was told to ignore, are left alone.
-func Pin(ctx context.Context, list *manifest.List, cfg Config, locks map[string]*lock.Lock, r Resolver) Stats {
-	if cfg.Mode == "off" {
+// Pin gives the images of all objects their digests, as cfg says. locks holds
+// the lock of each package; what one holds is not asked for, and it learns what
+// was. Findings are added to list.Results. Configuration of tools, and objects
+// that Spinnaker was told to ignore, are left alone.
+func Pin(ctx context.Context, list *manifest.List, cfg Config, locks map[string]*lock.Lock, opt Options) Stats {
+	if cfg.Mode == "off" && len(cfg.Rules) == 0 {
 		return Stats{}
 	}
-	if cfg.Mode == "locked" {
-		r = nil
-	}
-	p := &pinner{list: list, cfg: cfg, locks: locks, resolver: r, digests: map[string]*answer{}}
+	p := newPinner(list, cfg, locks)
+	p.opt = opt
 	p.find()
 	p.lookUp()
 	p.resolve(ctx)
@@ -58,184 +69,36 @@ func Pin(ctx context.Context, list *manifest.List, cfg Config, locks map[string]
 
 // A pinner is one run of Pin.
 type pinner struct {
-	list     *manifest.List
-	cfg      Config
-	locks    map[string]*lock.Lock
-	resolver Resolver
-	uses     []*use
-	digests  map[string]*answer // by package and canonical reference
-	stats    Stats
+	list    *manifest.List
+	cfg     Config
+	rules   []rule
+	locks   map[string]*lock.Lock
+	opt     Options
+	tags    map[string][]string // by package, repository and digest: the tags that the locks know it by
+	uses    []*use
+	skipped []skippedUse
+	answers map[string]*answer // by package, canonical reference and want
+	stats   Stats
 }
 
-// An answer is what is known of one canonical reference of a package.
-type answer struct {
-	use    *use // the first use
-	digest string
-	err    error
-	locked bool
+// A skippedUse is a field that is left alone.
+type skippedUse struct {
+	*use
+	why errSkip
 }
 
-func (u *use) key() string { return u.object.Package + "\x00" + u.tag.Name() }
-
-// find collects the uses, and reports what is no image.
-func (p *pinner) find() {
-	skip := make([]pattern, 0, len(p.cfg.Skip))
-	for _, s := range p.cfg.Skip {
-		if pat, err := parsePattern(s); err == nil { // Validate reported the rest
-			skip = append(skip, pat)
-		}
-	}
-	for _, o := range p.list.Objects {
-		if o.IsLocal() || o.IsIgnored() {
-			continue
-		}
-		for _, f := range o.Images() {
-			p.stats.Images++
-			u := &use{object: o, node: f.Node, text: f.Node.Value()}
-			err := u.parse(f.Pull, skip)
-			var s errSkip
-			switch {
-			case errors.As(err, &s):
-				p.report(u, manifest.Info, s.Error(), nil)
-			default:
-				u.err = err
-				p.uses = append(p.uses, u)
-			}
-		}
-	}
-}
-
-// lookUp takes from the locks what they hold.
-func (p *pinner) lookUp() {
-	for _, u := range p.uses {
-		if u.err != nil || u.pinned != "" || p.digests[u.key()] != nil {
-			continue
-		}
-		a := &answer{use: u}
-		p.digests[u.key()] = a
-		p.stats.Unique++
-		held, ok := p.locks[u.object.Package].Images[u.tag.Name()]
-		if !ok {
-			continue
-		}
-		if _, err := v1.NewHash(held); err != nil {
-			a.err = &Error{Class: Malformed, Hint: "remove the line, and run belay hydrate", Err: fmt.Errorf("the lock's digest of %s is not a digest", u.tag.Name())}
-			continue
-		}
-		a.digest, a.locked = held, true
-		p.stats.FromLock++
-	}
-}
-
-// resolve asks for what the locks did not hold, so that neighbours in the queue
-// are of different repositories: otherwise all workers would wait for the
-// handshake of one.
-func (p *pinner) resolve(ctx context.Context) {
-	open := p.unresolved()
-	if p.resolver == nil {
-		for _, a := range open {
-			a.err = &Error{Class: NotLocked, Hint: "run belay hydrate, and commit the lock", Err: errors.New("is not pinned, and not in the lock")}
-		}
-		return
-	}
-	var g errgroup.Group
-	g.SetLimit(max(p.cfg.Jobs, 1))
-	for _, a := range open {
-		if ctx.Err() != nil {
-			a.err = ctx.Err()
-			continue
-		}
-		g.Go(func() error {
-			h, err := p.resolver.Resolve(ctx, a.use.tag)
-			if a.err = err; err == nil {
-				a.digest = h.String()
-			}
-			return nil // every failure is reported, none ends the others
-		})
-	}
-	// No function of the group fails.
-	_ = g.Wait()
-}
-
-// unresolved gives the answers that are still open, in the order of the queue.
-func (p *pinner) unresolved() []*answer {
-	var out []*answer
-	nth := map[string]int{}
-	order := map[*answer]int{}
-	for _, u := range p.uses {
-		a := p.digests[u.key()]
-		if a == nil || a.digest != "" || a.err != nil || order[a] != 0 {
-			continue
-		}
-		nth[u.repo]++
-		order[a] = nth[u.repo]
-		out = append(out, a)
-	}
-	slices.SortStableFunc(out, func(a, b *answer) int { return cmp.Compare(order[a], order[b]) })
-	return out
-}
-
-// write appends the digests, and reports what has none.
-func (p *pinner) write() {
-	for _, u := range p.uses {
-		if u.err != nil {
-			p.fail(u, u.err)
-			continue
-		}
-		if u.pinned != "" {
-			continue
-		}
-		a := p.digests[u.key()]
-		if a.err != nil {
-			p.fail(u, fmt.Errorf("%s: %w", u.text, a.err))
-			continue
-		}
-		to := u.text + "@" + a.digest
-		p.stats.Pins = append(p.stats.Pins, Pinned{u.object, u.object.Path(u.node), u.text, to})
-		if u.tag.TagStr() == "latest" {
-			p.warnLatest(u)
-		}
-		u.object.Set(u.node, to)
-		if l := p.locks[u.object.Package]; !a.locked {
-			if l.Images == nil {
-				l.Images = map[string]string{}
-			}
-			l.Images[u.tag.Name()] = a.digest
-		}
-	}
-}
-
-// warnLatest says that a digest is pinned, but not of a release that anybody
-// chose.
-func (p *pinner) warnLatest(u *use) {
-	what := "has no tag"
-	if u.tagged {
-		what = "has the tag latest"
-	}
-	p.report(u, manifest.Warning, u.text+": "+what+", so that the digest is of whatever is newest now (name a release)", nil)
-}
-
-// tidyLocks drops the entries of the locks that no image uses any more: neither
-// by its tag, nor, where no tag is written, by its digest.
-func (p *pinner) tidyLocks() {
-	used := map[string]bool{}
-	byDigest := map[string]bool{}
-	for _, u := range p.uses {
-		if u.pinned != "" && !u.tagged {
-			byDigest[u.object.Package+"\x00"+u.repo+"@"+u.pinned] = true
-		} else if u.err == nil {
-			used[u.key()] = true
-		}
-	}
-	for pkg, l := range p.locks {
+func newPinner(list *manifest.List, cfg Config, locks map[string]*lock.Lock) *pinner {
+	p := &pinner{list: list, cfg: cfg, rules: cfg.rules(), locks: locks, tags: map[string][]string{}, answers: map[string]*answer{}}
+	for pkg, l := range locks {
 		for ref, digest := range l.Images {
-			repo := ref[:max(lastColon(ref), 0)]
-			if !used[pkg+"\x00"+ref] && !byDigest[pkg+"\x00"+repo+"@"+digest] {
-				delete(l.Images, ref)
-			}
+			key := tagsKey(pkg, ref[:max(lastColon(ref), 0)], digest)
+			p.tags[key] = append(p.tags[key], ref)
 		}
 	}
+	return p
 }
+
+func tagsKey(pkg, repo, digest string) string { return pkg + "\x00" + repo + "@" + digest }
 
 func lastColon(s string) int {
 	for i := len(s) - 1; i >= 0; i-- {
@@ -246,14 +109,194 @@ func lastColon(s string) int {
 	return -1
 }
 
-// fail reports a use that cannot be pinned.
-func (p *pinner) fail(u *use, err error) {
-	p.report(u, manifest.Error, err.Error(), map[string]string{"class": string(classOf(err))})
+// An answer is what is known of one canonical reference of a package.
+type answer struct {
+	use  *use           // the first use
+	ref  name.Reference // what is asked for
+	held string         // what the lock had; "" for nothing
+
+	image  Image
+	digest string
+	err    error
+	locked bool
+
+	has    []string // platforms, where some were asked for
+	hasErr error
+	// told and toldMoved are set when warnings were given, once for all uses.
+	told, toldMoved, toldPlatforms bool
 }
 
-func (p *pinner) report(u *use, s manifest.Severity, message string, tags map[string]string) {
-	p.list.Report(manifest.Result{
-		Severity: s, Step: step, Object: u.object, Field: u.object.Path(u.node), Line: u.object.Line(u.node),
-		Current: u.text, Message: message, Tags: tags,
+func (u *use) key() string {
+	return fmt.Sprintf("%s\x00%s\x00%d", u.object.Package, u.reference().Name(), u.want)
+}
+
+// reference gives what has to be asked for.
+func (u *use) reference() name.Reference {
+	if u.want == wantExists {
+		return u.tag.Digest(u.pinned)
+	}
+	return u.tag
+}
+
+// find collects the uses, says what each wants, and reports what is no image.
+func (p *pinner) find() {
+	table := p.cfg.table()
+	skip := patterns(p.cfg.Skip)
+	for _, o := range p.list.Objects {
+		if o.IsLocal() || o.IsIgnored() {
+			continue
+		}
+		for _, f := range table.Images(o) {
+			p.stats.Images++
+			u := &use{object: o, field: f, text: f.Text()}
+			if u.err = u.parse(skip); u.err == nil {
+				u.err = p.settle(u)
+			}
+			var s errSkip
+			if errors.As(u.err, &s) {
+				p.skipped = append(p.skipped, skippedUse{u, s})
+				continue
+			}
+			p.uses = append(p.uses, u)
+		}
+	}
+}
+
+// lookUp takes from the locks what they hold.
+func (p *pinner) lookUp() {
+	for _, u := range p.uses {
+		if u.err != nil || u.want == wantNothing || p.answers[u.key()] != nil {
+			continue
+		}
+		a := &answer{use: u, ref: u.reference(), held: p.locks[u.object.Package].Images[u.tag.Name()]}
+		p.answers[u.key()] = a
+		p.stats.Unique++
+		switch {
+		case a.held != "" && !isDigest(a.held):
+			a.err = &Error{Class: Malformed, Hint: "remove the line, and run belay hydrate", Err: fmt.Errorf("the lock's digest of %s is not a digest", u.tag.Name())}
+		case a.held != "" && (u.want == wantLocked || u.want == wantAny):
+			a.digest, a.locked = a.held, true
+			p.stats.FromLock++
+		case u.want == wantLocked:
+			a.err = &Error{Class: NotLocked, Hint: "run belay hydrate, and commit the lock", Err: errors.New(u.unlocked())}
+		}
+	}
+}
+
+func isDigest(s string) bool {
+	_, err := v1.NewHash(s)
+	return err == nil
+}
+
+// unlocked says what the lock lacks.
+func (u *use) unlocked() string {
+	if u.edited {
+		return "has the digest of another tag, and its own is not in the lock"
+	}
+	return "is not pinned, and not in the lock"
+}
+
+// errDeadline ends a run that takes too long.
+var errDeadline = errors.New("deadline")
+
+// resolve asks for what the locks did not hold. Each registry has workers of
+// its own, so that one that does not answer does not hold up the others.
+func (p *pinner) resolve(ctx context.Context) {
+	open := p.unresolved()
+	if len(open) == 0 {
+		return
+	}
+	if d := p.cfg.Network.Deadline; d > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(d)*time.Second, errDeadline)
+		defer cancel()
+	}
+	var done atomic.Int64
+	progress := func() {
+		if n := done.Add(1); p.opt.Progress != nil {
+			p.opt.Progress(int(n), len(open))
+		}
+	}
+	var registries sync.WaitGroup
+	for _, queue := range byRegistry(open) {
+		registries.Go(func() {
+			var g errgroup.Group
+			g.SetLimit(max(p.cfg.Jobs, 1))
+			for _, a := range queue {
+				g.Go(func() error {
+					p.ask(ctx, a)
+					progress()
+					return nil // every failure is reported, none ends the others
+				})
+			}
+			// No function of the group fails.
+			_ = g.Wait()
+		})
+	}
+	registries.Wait()
+}
+
+// unresolved gives the answers that are still open, so that neighbours are of
+// different repositories: otherwise all workers would wait for the token of one.
+func (p *pinner) unresolved() []*answer {
+	var out []*answer
+	nth := map[string]int{}
+	order := map[*answer]int{}
+	for _, u := range p.uses {
+		if u.err != nil || u.want == wantNothing {
+			continue
+		}
+		a := p.answers[u.key()]
+		if a.digest != "" || a.err != nil || order[a] != 0 {
+			continue
+		}
+		nth[u.repo]++
+		order[a] = nth[u.repo]
+		out = append(out, a)
+	}
+	slices.SortStableFunc(out, func(a, b *answer) int { return cmp.Compare(order[a], order[b]) })
+	return out
+}
+
+func byRegistry(open []*answer) map[string][]*answer {
+	out := map[string][]*answer{}
+	for _, a := range open {
+		host := a.use.tag.RegistryStr()
+		out[host] = append(out[host], a)
+	}
+	return out
+}
+
+// ask fills in one answer.
+func (p *pinner) ask(ctx context.Context, a *answer) {
+	if a.err = p.ended(ctx); a.err != nil {
+		return
+	}
+	image, err := p.opt.Resolver.Resolve(ctx, a.ref)
+	if err != nil {
+		a.err = cmp.Or(p.ended(ctx), err)
+		return
+	}
+	a.image, a.digest = image, image.Digest.String()
+	if p.wantsPlatforms(a) {
+		a.has, a.hasErr = p.opt.Resolver.Platforms(ctx, a.use.tag.Digest(a.digest))
+	}
+}
+
+// ended gives the error of a context that ended: its own, or that of the
+// deadline of the configuration.
+func (p *pinner) ended(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	if errors.Is(context.Cause(ctx), errDeadline) {
+		return &Error{Class: Network, Hint: "raise digests.network.deadline", Err: fmt.Errorf("no answer before the deadline of %d s", p.cfg.Network.Deadline)}
+	}
+	return ctx.Err()
+}
+
+func (p *pinner) wantsPlatforms(a *answer) bool {
+	return slices.ContainsFunc(p.uses, func(u *use) bool {
+		return len(u.platforms) > 0 && u.err == nil && u.want != wantNothing && p.answers[u.key()] == a
 	})
 }

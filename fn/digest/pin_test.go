@@ -25,15 +25,24 @@ type fixed struct {
 	err   error
 }
 
-func (f *fixed) Resolve(_ context.Context, tag name.Tag) (v1.Hash, error) {
+func (f *fixed) Resolve(_ context.Context, ref name.Reference) (Image, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.asked = append(f.asked, tag.Name())
+	f.asked = append(f.asked, ref.Name())
 	if f.err != nil {
-		return v1.Hash{}, f.err
+		return Image{}, f.err
 	}
-	return v1.NewHash(digestOf(tag.Name()))
+	if strings.HasSuffix(ref.Context().RepositoryStr(), "gone") {
+		return Image{}, &Error{Class: NotFound, Err: errors.New("no such image")}
+	}
+	h, err := v1.NewHash(digestOf(ref.Name()))
+	if d, ok := ref.(name.Digest); ok {
+		h, err = v1.NewHash(d.DigestStr())
+	}
+	return Image{Digest: h}, err
 }
+
+func (f *fixed) Platforms(context.Context, name.Digest) ([]string, error) { return nil, nil }
 
 func digestOf(s string) string {
 	sum := sha256.Sum256([]byte(s))
@@ -60,11 +69,11 @@ func pin(t *testing.T, cfg Config, l *lock.Lock, r Resolver, text string) (*mani
 	if cfg.Mode == "" {
 		cfg.Mode = "missing"
 	}
-	stats := Pin(t.Context(), list, cfg, map[string]*lock.Lock{"": l}, r)
+	stats := Pin(t.Context(), list, cfg, map[string]*lock.Lock{"": l}, Options{Resolver: r})
 	var images []string
 	for _, o := range list.Objects {
-		for _, f := range o.Images() {
-			images = append(images, f.Node.Value())
+		for _, f := range cfg.table().Images(o) {
+			images = append(images, f.Text())
 		}
 	}
 	return list, stats, images
@@ -244,7 +253,7 @@ func TestPinCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &fixed{}
-	Pin(ctx, list, Config{Mode: "missing"}, map[string]*lock.Lock{"": {}}, r)
+	Pin(ctx, list, Config{Mode: "missing"}, map[string]*lock.Lock{"": {}}, Options{Resolver: r})
 	if len(r.asked) != 0 || !list.Failed() {
 		t.Errorf("asked %q after it was cancelled", r.asked)
 	}
@@ -261,6 +270,50 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// TestValidateAll wants every part of a configuration to be checked, and every
+// error to say where.
+func TestValidateAll(t *testing.T) {
+	tests := map[string]struct {
+		cfg  Config
+		want []string // parts of the lines of the error
+	}{
+		"good": {Config{
+			Platforms: []string{"linux/amd64", "linux/arm/v7"},
+			Rules:     []Rule{{Images: []string{"a/**"}, Tags: []string{"v*"}, Labels: "a=b,c in (d, e),!f", Mode: "off"}},
+			Fields:    []Field{{Path: "spec/image"}, {Path: "/metadata/annotations/a.b\\/c"}, {Path: "spec/values/image", Parts: &Parts{Repository: "repo", Tag: "tag"}}},
+			Env:       []string{"RELATED_IMAGE_*"},
+			Args:      []string{"--a-image=", "-b"},
+			Network: NetworkConfig{Allow: []string{"a.example.com:5000", "*.b.example.com", "169.254.1.1"}, Registries: []Registry{
+				{Host: "docker.io", Mirror: "harbor.example.com/hub", ResolveAt: "compare"}, {Host: "a.example.com:5000", CA: "x", Cert: "y", Key: "z"}, {Host: "b.example.com", PlainHTTP: true},
+			}},
+		}, nil},
+		"platforms": {Config{Platforms: []string{"linux", "a/b/c/d", "linux/"}}, []string{"digests.platforms[0]", "digests.platforms[1]", "digests.platforms[2]"}},
+		"rules":     {Config{Rules: []Rule{{Images: []string{"a:1"}, Tags: []string{"["}, Labels: "a b", Platforms: []string{"x"}}, {Images: []string{"a"}}}}, []string{"rules[0].images[0]", "rules[0].tags[0]", `rules[0].labels: "a b": not a label selector`, "rules[0].platforms[0]", "rules[1]: says nothing"}},
+		"fields":    {Config{Fields: []Field{{}, {Path: "a//b"}, {Path: "a", Create: true}, {Path: "a", Parts: &Parts{}, Labels: "="}}}, []string{"fields[0].path", "fields[1].path", "fields[2].create", "fields[3].parts", "fields[3].labels"}},
+		"env, args": {Config{Env: []string{"[", ""}, Args: []string{"image", "--a=b", "--a b"}}, []string{"digests.env[0]", "digests.env[1]", "digests.args[0]", "digests.args[1]", "digests.args[2]"}},
+		"network": {Config{Network: NetworkConfig{Allow: []string{"", "a/b", "["}, Registries: []Registry{
+			{}, {Host: "a/b"}, {Host: "docker.io"}, {Host: "index.docker.io"}, {Host: "a.b", Cert: "x"}, {Host: "c.d", PlainHTTP: true, SkipVerify: true}, {Host: "e.f", Mirror: "hub"}, {Host: "g.h", ResolveAt: "compare"},
+		}}}, []string{"allow[0]", "allow[1]", "allow[2]", "registries[0].host", "registries[1].host", "registries[3].host: index.docker.io is there twice", "registries[4]: a client certificate", "registries[5]: plainHTTP", "registries[6].mirror", "registries[7].resolveAt"}},
+	}
+	for title, tt := range tests {
+		t.Run(title, func(t *testing.T) {
+			err := tt.cfg.Validate()
+			var got []string
+			if err != nil {
+				got = strings.Split(err.Error(), "\n")
+			}
+			if len(got) != len(tt.want) {
+				t.Fatalf("errors %q, want %d", got, len(tt.want))
+			}
+			for i, w := range tt.want {
+				if !strings.Contains(got[i], w) {
+					t.Errorf("error %q, want %q", got[i], w)
+				}
+			}
+		})
+	}
+}
+
 // FuzzReference wants any text to be either refused, left alone, or pinned with
 // what the author wrote in front.
 func FuzzReference(f *testing.F) {
@@ -272,11 +325,11 @@ func FuzzReference(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := list.Objects[0]
-		o.Set(o.Images()[0].Node, s)
+		o, images := list.Objects[0], manifest.NewImageTable()
+		o.Set(images.Images(o)[0].Node, s)
 		r := &fixed{}
-		stats := Pin(t.Context(), list, Config{Mode: "missing"}, map[string]*lock.Lock{"": {}}, r)
-		got := o.Images()[0].Node.Value()
+		stats := Pin(t.Context(), list, Config{Mode: "missing"}, map[string]*lock.Lock{"": {}}, Options{Resolver: r})
+		got := images.Images(o)[0].Text()
 		if len(stats.Pins) == 0 && got != s || len(stats.Pins) == 1 && !strings.HasPrefix(got, s+"@sha256:") {
 			t.Errorf("%q became %q", s, got)
 		}

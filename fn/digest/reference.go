@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -14,9 +15,12 @@ import (
 // A use is one field that names an image.
 type use struct {
 	object *manifest.Object
-	node   *manifest.Node
+	field  manifest.ImageField
 	text   string
-	// tag is what has to be resolved; its zero value for what is pinned.
+	// base is the reference without its digest: name[:tag].
+	base string
+	// tag is what has to be resolved. Where no tag is written, it is latest, or
+	// the one that the lock knows the digest by.
 	tag name.Tag
 	// pinned is the digest that the reference has; "" for none.
 	pinned string
@@ -25,6 +29,39 @@ type use struct {
 	err error
 	// tagged tells whether the author wrote a tag.
 	tagged bool
+
+	// What the configuration says of it.
+	mode      string
+	tagForm   string
+	platforms []string
+
+	// want is what has to be known to treat it.
+	want want
+	// edited is set where the digest is that of another tag.
+	edited bool
+	// recalled is set where the lock gave the tag.
+	recalled bool
+}
+
+// A want is what has to be found out for a use.
+type want uint8
+
+const (
+	// wantNothing: the use stays as it is.
+	wantNothing want = iota
+	// wantLocked: the digest that the lock has for the tag.
+	wantLocked
+	// wantAny: the digest that the lock has for the tag, or else the registry.
+	wantAny
+	// wantFresh: the digest that the registry has for the tag now.
+	wantFresh
+	// wantExists: whether the registry still has the digest.
+	wantExists
+)
+
+// segments gives the registry and the parts of the repository.
+func (u *use) segments() []string {
+	return append([]string{u.tag.RegistryStr()}, strings.Split(u.tag.RepositoryStr(), "/")...)
 }
 
 // errSkip marks references that are left alone.
@@ -38,11 +75,11 @@ var localHosts = map[string]bool{"kind.local": true, "ko.local": true, "dev.loca
 
 // parse reads a reference into u. The error is an errSkip for what is no image
 // to be pinned, and an *Error for what no registry could serve.
-func (u *use) parse(pull string, skip []pattern) error {
-	if u.node.IsNull() || u.text == "" {
+func (u *use) parse(skip []pattern) error {
+	if u.text == "" || u.field.Node.IsNull() {
 		return errSkip("no image is given")
 	}
-	if !u.node.IsString() {
+	if !u.field.IsString() {
 		return malformed(fmt.Errorf("%s: is not a string", u.text), "put it in quotes")
 	}
 	if strings.TrimSpace(u.text) != u.text || strings.ContainsAny(u.text, "\n\t") {
@@ -54,20 +91,17 @@ func (u *use) parse(pull string, skip []pattern) error {
 	if err := u.parseReference(); err != nil {
 		return err
 	}
-	repo := u.tag.Repository
 	switch {
-	case u.pinned != "":
-		return nil
-	case localHosts[repo.RegistryStr()]:
+	case localHosts[u.tag.RegistryStr()]:
 		return errSkip(u.text + ": exists on this machine alone")
-	case pull == "Never":
+	case u.field.Pull == "Never":
 		return errSkip(u.text + ": is never pulled")
+	case u.field.InParts() && !u.tagged && u.pinned == "":
+		return errSkip(u.text + ": has no tag, so that something else chooses one")
 	}
-	segments := append([]string{repo.RegistryStr()}, strings.Split(repo.RepositoryStr(), "/")...)
-	for _, p := range skip {
-		if p.matches(segments) {
-			return errSkip(u.text + ": is left alone by digests.skip")
-		}
+	segments := u.segments()
+	if slices.ContainsFunc(skip, func(p pattern) bool { return p.matches(segments) }) {
+		return errSkip(u.text + ": is left alone by digests.skip")
 	}
 	return nil
 }
@@ -88,6 +122,7 @@ func placeholder(s string) string {
 // parseReference reads name[:tag][@digest].
 func (u *use) parseReference() error {
 	base, digest, hasDigest := strings.Cut(u.text, "@")
+	u.base = base
 	if hasDigest {
 		d, err := name.NewDigest(u.text, name.WeakValidation)
 		if err != nil {

@@ -7,17 +7,28 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// A Resolver finds the digest that a tag stands for at this moment.
-//
-// Resolve is called at most once for each canonical reference of a run, from
-// several goroutines. It returns the digest of what the registry serves under
-// the tag: an index stays an index. On failure the error is, or wraps, an
-// *[Error]; any other error is reported with the class [Network].
-// A cancelled ctx ends it at once.
+// A Resolver asks registries. Its methods are called from several goroutines. On
+// failure their error is, or wraps, an *[Error]; any other error is reported
+// with the class [Network]. A cancelled ctx ends them at once.
 type Resolver interface {
-	Resolve(ctx context.Context, tag name.Tag) (v1.Hash, error)
+	// Resolve finds what a registry serves under a tag at this moment, or whether
+	// it serves a digest at all. An index stays an index. It is called at most
+	// once for each canonical reference of a run.
+	Resolve(ctx context.Context, ref name.Reference) (Image, error)
+	// Platforms gives the platforms that an image can run on, as os/arch or
+	// os/arch/variant, in the order of the index.
+	Platforms(ctx context.Context, ref name.Digest) ([]string, error)
+}
+
+// An Image is what a registry says of a reference.
+type Image struct {
+	// Digest is never the zero value.
+	Digest v1.Hash
+	// MediaType is that of the manifest; "" where it is not known.
+	MediaType types.MediaType
 }
 
 // A Class says what kind of failure kept a tag from being resolved, so that
@@ -33,6 +44,9 @@ const (
 	Network   Class = "network"
 	Malformed Class = "malformed"
 	NotLocked Class = "not in the lock"
+	NotPinned Class = "not pinned"
+	Moved     Class = "moved"
+	Forbidden Class = "not allowed"
 )
 
 // An Error is a failure to resolve one tag.

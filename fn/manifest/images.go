@@ -1,13 +1,95 @@
 package manifest
 
-import "strings"
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+)
 
 // An ImageField is a field that names an image.
 type ImageField struct {
-	// Node holds the reference; a scalar, not always a string.
+	// Node is what holds the reference: a scalar, not always a string, or for a
+	// reference that is written in parts, the mapping of them.
 	Node *Node
 	// Pull is the pull policy beside it; "" where none is given.
 	Pull string
+	// Pod is set where the kubelet reads the field: in a container, or an image
+	// volume.
+	Pod bool
+
+	object *Object
+	prefix string      // what the scalar has before the reference
+	split  *ImageParts // nil for a reference in one piece
+}
+
+// ImageParts name the keys of a reference that is written in parts, as the
+// values of Helm charts do.
+type ImageParts struct {
+	// Registry and Repository are keys; "" for a repository that holds the
+	// registry too.
+	Registry, Repository string
+	// Tag is a key.
+	Tag string
+	// Digest is a key; "" to append digests to the tag.
+	Digest string
+}
+
+// Text gives the reference in one piece: name[:tag][@digest]. Of one in parts
+// without a repository it gives "".
+func (f ImageField) Text() string {
+	if f.split == nil {
+		return f.Node.Value()[len(f.prefix):]
+	}
+	text := f.part(f.split.Repository).Value()
+	if text == "" {
+		return ""
+	}
+	if registry := f.part(f.split.Registry).Value(); registry != "" {
+		text = registry + "/" + text
+	}
+	if tag := f.part(f.split.Tag).Value(); tag != "" {
+		text += ":" + tag
+	}
+	if digest := f.part(f.split.Digest).Value(); digest != "" {
+		text += "@" + digest
+	}
+	return text
+}
+
+func (f ImageField) part(key string) *Node {
+	if key == "" {
+		return nil
+	}
+	return f.Node.Get(key)
+}
+
+// InParts tells whether the reference is written in parts. Then no tag means
+// that something else chooses one.
+func (f ImageField) InParts() bool { return f.split != nil }
+
+// IsString tells whether the reference is one or more strings. The tag of one
+// in parts may be a number: programs that join the parts take it as text.
+func (f ImageField) IsString() bool {
+	if f.split != nil {
+		return f.part(f.split.Repository).IsString()
+	}
+	return f.Node.IsString()
+}
+
+// Set writes a reference: base, which is name[:tag], and a digest. Of one in
+// parts, only the digest is written.
+func (f ImageField) Set(base, digest string) error {
+	switch {
+	case f.split == nil:
+		f.object.Set(f.Node, f.prefix+base+"@"+digest)
+	case f.split.Digest != "":
+		return f.object.SetField(f.Node, digest, f.split.Digest)
+	default:
+		tag, _, _ := strings.Cut(f.part(f.split.Tag).Value(), "@")
+		return f.object.SetField(f.Node, tag+"@"+digest, f.split.Tag)
+	}
+	return nil
 }
 
 // imageKeys are the lists of containers of a PodSpec. Any mapping that has one
@@ -16,26 +98,20 @@ type ImageField struct {
 // https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#PodSpec
 var imageKeys = map[string]bool{"containers": true, "initContainers": true, "ephemeralContainers": true}
 
-// An imageRow is an image field of a kind that names images in its own way.
-type imageRow struct {
-	group string   // API group; any version
-	kinds []string // nil for all kinds of the group
-	path  []string // from the root of the object; "[]" goes into each element
-}
-
-// imageRows are the image fields besides those of a PodSpec. To add one, add a
-// row, with the source of the rule.
-var imageRows = []imageRow{
-	// https://tekton.dev/docs/pipelines/tasks/#configuring-a-task
-	{"tekton.dev", []string{"Task", "ClusterTask"}, []string{"spec", "steps", "[]", "image"}},
-	{"tekton.dev", []string{"Task", "ClusterTask"}, []string{"spec", "sidecars", "[]", "image"}},
-	{"tekton.dev", []string{"Task", "ClusterTask"}, []string{"spec", "stepTemplate", "image"}},
-	// https://argo-workflows.readthedocs.io/en/latest/fields/#template
-	{"argoproj.io", []string{"Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate"}, []string{"spec", "templates", "[]", "container", "image"}},
-	{"argoproj.io", []string{"Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate"}, []string{"spec", "templates", "[]", "script", "image"}},
-	{"argoproj.io", []string{"Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate"}, []string{"spec", "templates", "[]", "sidecars", "[]", "image"}},
-	// https://prometheus-operator.dev/docs/api-reference/api/
-	{"monitoring.coreos.com", []string{"Prometheus", "PrometheusAgent", "Alertmanager", "ThanosRuler"}, []string{"spec", "image"}},
+// An ImageRow is an image field of kinds that name images in their own way.
+type ImageRow struct {
+	// Group, Version and Kinds say which objects have the field; empty for any.
+	Group, Version string
+	Kinds          []string
+	// Selects, if not nil, says so too.
+	Selects func(*Object) bool
+	// Path are the keys that lead to the field. Lists are entered on the way;
+	// * stands for any key, and ** for any number of keys.
+	Path []string
+	// Prefix is what a value must begin with, and is no part of the reference.
+	Prefix string
+	// Parts is not nil where Path leads to a mapping of parts.
+	Parts *ImageParts
 }
 
 // IsSchema tells whether an object describes other objects rather than running
@@ -46,95 +122,221 @@ func (o *Object) IsSchema() bool {
 		strings.HasSuffix(group, ".gatekeeper.sh")
 }
 
+// An ImageTable knows the fields that name images. The zero value knows those
+// of PodSpecs.
+type ImageTable struct {
+	// Env are patterns of the names of environment variables that hold images,
+	// such as RELATED_IMAGE_*.
+	Env []string
+	// Args are flags whose values are images, such as --reloader-image; both
+	// --flag=value and --flag value count, in args and in command.
+	Args []string
+
+	rows map[string][]ImageRow // by group; "" for rows of any group
+}
+
+// NewImageTable gives the built-in table, with more rows.
+func NewImageTable(more ...ImageRow) *ImageTable {
+	t := &ImageTable{rows: map[string][]ImageRow{}}
+	for _, r := range append(imageRows(), more...) {
+		t.rows[r.Group] = append(t.rows[r.Group], r)
+	}
+	return t
+}
+
 // Images gives the fields of an object that name images, in the order of the
-// text: those of every PodSpec, with image volumes, and those of the table of
-// other kinds. Schemas and policies have none.
-func (o *Object) Images() []ImageField {
+// text: those of every PodSpec, with image volumes, and those of the rows that
+// cover its kind. Schemas and policies have none.
+func (t *ImageTable) Images(o *Object) []ImageField {
 	if o.IsSchema() {
 		return nil
 	}
-	out := structuralImages(o.root, nil)
-	for _, row := range imageRows {
-		if row.covers(o.ID) {
-			out = followImages(o.root, row.path, out)
+	c := imageCollector{table: t, object: o}
+	for k, v := range o.root.Pairs() {
+		// Controllers write the status, nobody deploys it.
+		if k.value != "status" && v.kind != Scalar {
+			c.under(k, v)
 		}
 	}
-	return out
+	structural := len(c.out)
+	group := o.ID.Group()
+	c.follow(t.rows[group])
+	if group != "" {
+		c.follow(t.rows[""])
+	}
+	if len(c.out) > structural {
+		c.sort()
+	}
+	return c.out
 }
 
-func (r imageRow) covers(id ID) bool {
-	if id.Group() != r.group {
-		return false
-	}
-	for _, k := range r.kinds {
-		if k == id.Kind {
-			return true
-		}
-	}
-	return r.kinds == nil
+// An imageCollector gathers the image fields of one object.
+type imageCollector struct {
+	table  *ImageTable
+	object *Object
+	out    []ImageField
 }
 
-// structuralImages adds the images of the PodSpecs at and below n.
-func structuralImages(n *Node, out []ImageField) []ImageField {
+func (c *imageCollector) add(f ImageField) {
+	f.object = c.object
+	c.out = append(c.out, f)
+}
+
+// sort puts the fields into the order of the text, and drops those that more
+// than one rule found.
+func (c *imageCollector) sort() {
+	slices.SortStableFunc(c.out, func(a, b ImageField) int { return cmp.Compare(a.Node.start, b.Node.start) })
+	seen := map[*Node]bool{}
+	c.out = slices.DeleteFunc(c.out, func(f ImageField) bool {
+		twice := seen[f.Node]
+		seen[f.Node] = true
+		return twice
+	})
+}
+
+// walk adds the images of the PodSpecs at and below n.
+func (c *imageCollector) walk(n *Node) {
 	if n.kind == Sequence {
-		for _, c := range n.content {
-			if c.kind != Scalar {
-				out = structuralImages(c, out)
+		for _, e := range n.content {
+			if e.kind != Scalar {
+				c.walk(e)
 			}
 		}
-		return out
+		return
 	}
 	for k, v := range n.Pairs() {
-		if v.kind == Scalar {
+		if v.kind != Scalar {
+			c.under(k, v)
+		}
+	}
+}
+
+// under adds the images of the PodSpecs at and below the value of a key.
+func (c *imageCollector) under(k, v *Node) {
+	if v.kind == Sequence && imageKeys[k.value] {
+		for _, e := range v.content {
+			c.container(e)
+		}
+	}
+	if v.kind == Sequence && k.value == "volumes" {
+		c.volumes(v)
+	}
+	c.walk(v)
+}
+
+func (c *imageCollector) container(n *Node) {
+	if image := n.Get("image"); image != nil && image.kind == Scalar {
+		c.add(ImageField{Node: image, Pull: n.Get("imagePullPolicy").Value(), Pod: true})
+	}
+	if len(c.table.Env) > 0 {
+		c.env(n.Get("env"))
+	}
+	if len(c.table.Args) > 0 {
+		c.args(n.Get("command"))
+		c.args(n.Get("args"))
+	}
+}
+
+// env adds the variables whose names match.
+func (c *imageCollector) env(list *Node) {
+	for _, e := range list.Elems() {
+		name, value := e.Get("name").Value(), e.Get("value")
+		if value == nil || value.kind != Scalar {
 			continue
 		}
-		if v.kind == Sequence && imageKeys[k.value] {
-			out = containerImages(v, out)
-		}
-		if v.kind == Sequence && k.value == "volumes" {
-			out = volumeImages(v, out)
-		}
-		out = structuralImages(v, out)
-	}
-	return out
-}
-
-func containerImages(list *Node, out []ImageField) []ImageField {
-	for _, c := range list.content {
-		if image := c.Get("image"); image != nil && image.kind == Scalar {
-			out = append(out, ImageField{image, c.Get("imagePullPolicy").Value()})
+		if slices.ContainsFunc(c.table.Env, func(p string) bool { ok, err := path.Match(p, name); return ok && err == nil }) {
+			c.add(ImageField{Node: value})
 		}
 	}
-	return out
 }
 
-// volumeImages adds the images of image volumes.
+// args adds the values of the flags that hold images.
+func (c *imageCollector) args(list *Node) {
+	elems := list.Elems()
+	for i, e := range elems {
+		for _, flag := range c.table.Args {
+			switch text, isText := e.Text(); {
+			case !isText:
+			case strings.HasPrefix(text, flag+"="):
+				c.add(ImageField{Node: e, prefix: flag + "="})
+			case text == flag && i+1 < len(elems) && elems[i+1].IsString():
+				c.add(ImageField{Node: elems[i+1]})
+			}
+		}
+	}
+}
+
+// volumes adds the images of image volumes.
 // https://kubernetes.io/docs/concepts/storage/volumes/#image
-func volumeImages(list *Node, out []ImageField) []ImageField {
+func (c *imageCollector) volumes(list *Node) {
 	for _, v := range list.content {
 		image := v.Get("image")
 		if ref := image.Get("reference"); ref != nil && ref.kind == Scalar {
-			out = append(out, ImageField{ref, image.Get("pullPolicy").Value()})
+			c.add(ImageField{Node: ref, Pull: image.Get("pullPolicy").Value(), Pod: true})
 		}
 	}
-	return out
 }
 
-// followImages adds the scalars that path leads to.
-func followImages(n *Node, path []string, out []ImageField) []ImageField {
+// follow adds the fields of the rows that cover the object.
+func (c *imageCollector) follow(rows []ImageRow) {
+	for _, r := range rows {
+		if r.covers(c.object) {
+			followPath(c.object.root, r.Path, func(n *Node) { c.field(n, r) })
+		}
+	}
+}
+
+func (r ImageRow) covers(o *Object) bool {
+	_, version, ok := strings.Cut(o.ID.APIVersion, "/")
+	if !ok {
+		version = o.ID.APIVersion
+	}
+	return (r.Version == "" || r.Version == version) &&
+		(r.Kinds == nil || slices.Contains(r.Kinds, o.ID.Kind)) &&
+		(r.Selects == nil || r.Selects(o))
+}
+
+// field adds the field that a row led to, if it is of the kind that the row
+// speaks of.
+func (c *imageCollector) field(n *Node, r ImageRow) {
+	switch {
+	case r.Parts != nil:
+		if n.Get(r.Parts.Repository) != nil {
+			c.add(ImageField{Node: n, Pull: pullPolicy(n), split: r.Parts})
+		}
+	case n.kind == Scalar && strings.HasPrefix(n.value, r.Prefix):
+		c.add(ImageField{Node: n, Pull: pullPolicy(n.parent), prefix: r.Prefix})
+	}
+}
+
+// pullPolicy gives the pull policy that stands in a mapping, under one of the
+// names that kinds give it.
+func pullPolicy(m *Node) string {
+	return cmp.Or(m.Get("imagePullPolicy").Value(), m.Get("pullPolicy").Value(), m.Get("packagePullPolicy").Value())
+}
+
+// followPath visits what path leads to, going into each element of lists.
+func followPath(n *Node, path []string, visit func(*Node)) {
 	switch {
 	case n == nil:
-		return out
-	case len(path) == 0:
-		if n.kind == Scalar {
-			out = append(out, ImageField{n, n.parent.Get("imagePullPolicy").Value()})
+	case n.kind == Sequence:
+		for _, e := range n.content {
+			followPath(e, path, visit)
 		}
-		return out
-	case path[0] != "[]":
-		return followImages(n.Get(path[0]), path[1:], out)
+	case len(path) == 0:
+		visit(n)
+	case path[0] == "**":
+		followPath(n, path[1:], visit)
+		for _, v := range n.Pairs() {
+			if v.kind != Scalar {
+				followPath(v, path, visit)
+			}
+		}
+	case path[0] == "*":
+		for _, v := range n.Pairs() {
+			followPath(v, path[1:], visit)
+		}
+	default:
+		followPath(n.Get(path[0]), path[1:], visit)
 	}
-	for _, c := range n.Elems() {
-		out = followImages(c, path[1:], out)
-	}
-	return out
 }

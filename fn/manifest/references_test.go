@@ -105,7 +105,7 @@ func TestImages(t *testing.T) {
 		"custom kind, twice": {"apiVersion: x.example/v1\nkind: Y\nspec:\n- {a: {containers: [{image: a}]}}\n- [{b: {containers: [{image: b}]}}]\n", []string{"a", "b"}},
 		"Tekton":             {"apiVersion: tekton.dev/v1\nkind: Task\nspec: {steps: [{image: a}], sidecars: [{image: b}], stepTemplate: {image: c}}\n", []string{"a", "b", "c"}},
 		"Argo":               {"apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nspec: {templates: [{container: {image: a}}, {script: {image: b}, sidecars: [{image: c}]}]}\n", []string{"a", "b", "c"}},
-		"Prometheus":         {"apiVersion: monitoring.coreos.com/v1\nkind: Prometheus\nspec: {image: a, containers: [{image: b}]}\n", []string{"b", "a"}},
+		"Prometheus":         {"apiVersion: monitoring.coreos.com/v1\nkind: Prometheus\nspec: {image: a, containers: [{image: b}]}\n", []string{"a", "b"}},
 		"not Prometheus":     {"apiVersion: example.com/v1\nkind: Prometheus\nspec: {image: a}\n", nil},
 		"schema":             {"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: {containers: [{image: a}]}\n", nil},
 		"Kyverno":            {"apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nspec: {containers: [{image: '!*:latest'}]}\n", nil},
@@ -118,8 +118,8 @@ func TestImages(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, f := range l.Objects[0].Images() {
-				got = append(got, f.Node.Value())
+			for _, f := range NewImageTable().Images(l.Objects[0]) {
+				got = append(got, f.Text())
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("images (-want +got)\n%s", diff)

@@ -17,30 +17,49 @@ import (
 	"github.com/belay-krm/belay/fn/digest"
 )
 
-// classify says in a person's words why a tag could not be resolved, and what
-// to do next.
-func classify(tag name.Tag, err error) *digest.Error {
-	host := tag.RegistryStr()
+// classify says in a person's words why a registry did not answer, and what to
+// do next.
+func classify(host string, err error) *digest.Error {
 	fail := func(c digest.Class, hint, format string, a ...any) *digest.Error {
 		return &digest.Error{Class: c, Hint: hint, Err: fmt.Errorf(format, a...)}
 	}
+	const offline = "check the connection, or set digests.mode: locked"
 	var te *transport.Error
-	if errors.As(err, &te) {
-		return classifyStatus(tag, te, fail)
-	}
+	var off *forbidden
 	var dns *net.DNSError
-	var netErr net.Error
 	switch {
-	case isUntrusted(err):
-		return fail(digest.TLS, "SSL_CERT_FILE names a file of authorities to trust", "the certificate of %s is not trusted: %s", host, cause(err))
+	case errors.As(err, &te):
+		return classifyStatus(host, te, fail)
+	case errors.As(err, &off):
+		return fail(digest.Forbidden, "name it in digests.network.allow", "%s", cause(err))
 	case errors.Is(err, errLinkLocal):
-		return fail(digest.Network, "name a registry", "%s: %w", host, errLinkLocal)
+		return fail(digest.Forbidden, "name a registry, or name this one in digests.network.allow", "%s: %w", host, errLinkLocal)
+	case errors.Is(err, errRedirects):
+		return fail(digest.Network, "check the registry", "%s: %w", host, errRedirects)
+	case errors.Is(err, errLie):
+		return fail(digest.Malformed, "check the registry, and what is between", "%s: %s", host, cause(err))
+	case isUntrusted(err):
+		return fail(digest.TLS, "name the authority in digests.network.registries, or with SSL_CERT_FILE", "the certificate of %s is not trusted: %s", host, cause(err))
+	case isPlain(err):
+		return fail(digest.TLS, "set plainHTTP for it in digests.network.registries", "%s does not speak TLS", host)
 	case errors.As(err, &dns):
 		return fail(digest.Network, "check the name of the registry", "no such host: %s", dns.Name)
-	case errors.As(err, &netErr) && netErr.Timeout(), errors.Is(err, context.DeadlineExceeded):
-		return fail(digest.Network, "check the connection, or set digests.mode: locked", "%s does not answer", host)
+	case isTimeout(err):
+		return fail(digest.Network, offline, "%s does not answer", host)
 	}
-	return fail(digest.Network, "check the connection, or set digests.mode: locked", "asking %s: %s", host, cause(err))
+	return fail(digest.Network, offline, "asking %s: %s", host, cause(err))
+}
+
+// isTimeout tells whether an answer did not come in time.
+func isTimeout(err error) bool {
+	var netErr net.Error
+	return errors.As(err, &netErr) && netErr.Timeout() || errors.Is(err, context.DeadlineExceeded)
+}
+
+// isPlain tells whether a registry answered TLS with plain HTTP.
+func isPlain(err error) bool {
+	var header tls.RecordHeaderError
+	return errors.As(err, &header) || strings.Contains(err.Error(), "server gave HTTP response to HTTPS client")
 }
 
 // isUntrusted tells whether a certificate was refused.
@@ -55,8 +74,11 @@ func isUntrusted(err error) bool {
 type failure func(c digest.Class, hint, format string, a ...any) *digest.Error
 
 // classifyStatus speaks of an answer that is no success.
-func classifyStatus(tag name.Tag, te *transport.Error, fail failure) *digest.Error {
-	host := tag.RegistryStr()
+func classifyStatus(host string, te *transport.Error, fail failure) *digest.Error {
+	who := host
+	if te.Request != nil && te.Request.URL.Host != host {
+		who = te.Request.URL.Host + ", for " + host + ","
+	}
 	switch te.StatusCode {
 	case http.StatusNotFound:
 		return fail(digest.NotFound, "check the tag, or set digests.mode: locked", "no such tag")
@@ -64,29 +86,25 @@ func classifyStatus(tag name.Tag, te *transport.Error, fail failure) *digest.Err
 		if host == name.DefaultRegistry {
 			return fail(digest.Auth, "check the name, or run docker login", "is private, or does not exist")
 		}
-		return fail(digest.Auth, "docker login "+host, "%s wants credentials, or others", host)
+		return fail(digest.Auth, "docker login "+host, "%s wants credentials, or others", who)
 	case http.StatusForbidden:
-		return fail(digest.Auth, "check the name, and what the credentials may read", "%s forbids it", host)
+		return fail(digest.Auth, "check the name, and what the credentials may read", "%s forbids it", who)
 	case http.StatusTooManyRequests:
-		return fail(digest.RateLimit, "wait, log in, or set digests.mode: locked", "%s has been asked too often", host)
+		return fail(digest.RateLimit, "wait, log in, or set digests.mode: locked", "%s has been asked too often", who)
 	}
-	return fail(digest.Network, "try again", "%s answers %d %s", host, te.StatusCode, strings.ToLower(http.StatusText(te.StatusCode)))
+	return fail(digest.Network, "try again", "%s answers %d %s", who, te.StatusCode, strings.ToLower(http.StatusText(te.StatusCode)))
 }
 
-// isMissingHeader tells whether a HEAD request was answered without what
-// makes the answer useful.
-func isMissingHeader(err error) bool {
-	return strings.Contains(err.Error(), "response did not include")
-}
+// cause gives the message of a failed request without its URL, which may hold
+// a token.
+func cause(err error) string { return firstLine(asCause(err).Error()) }
 
-// cause gives the innermost message of a failed request: without its URL,
-// which may hold a token.
-func cause(err error) string {
+func asCause(err error) error {
 	var ue *url.Error
 	if errors.As(err, &ue) {
-		return firstLine(ue.Err.Error())
+		return ue.Err
 	}
-	return firstLine(err.Error())
+	return err
 }
 
 func firstLine(s string) string {

@@ -1,70 +1,101 @@
 // Package registry asks container registries for digests. It is the only code
 // of belay that opens a connection.
 //
-// A tag costs one HEAD request, which registries do not count as a pull; the
-// handshake with a repository is made once for all of its tags. A GET is made
-// only where a registry does not answer HEAD, and then its body is hashed.
-// Credentials come from the configuration of Docker or Podman.
+// A tag costs one HEAD request, which registries do not count as a pull. A
+// registry is greeted once, and a token is had once for each repository. A GET is
+// made only where a registry does not answer HEAD, and then its body is hashed.
+// Credentials come from the configuration of Docker or Podman, and then from
+// what the environment has for GHCR, ECR, ACR and Google.
 package registry
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/belay-krm/belay/fn/digest"
 )
 
 // Options say how a Client works.
 type Options struct {
-	// Keychain gives the credentials; nil for those of Docker and Podman.
+	// Network says how registries are reached. CA, Cert and Key hold PEM text.
+	// The zero value means 10 seconds for a request.
+	Network digest.NetworkConfig
+	// Keychain gives the credentials; nil for those of the environment.
 	Keychain authn.Keychain
-	// Timeout is what one request may take; 0 for 10 seconds.
-	Timeout time.Duration
 	// Tries is how often a request is made that fails for reasons that pass;
 	// 0 for 3.
 	Tries int
 	// Backoff is the first pause between two tries, which doubles each time; 0
 	// for half a second.
 	Backoff time.Duration
+	// Timeout is what one request may take; 0 for what Network says, or else 10
+	// seconds.
+	Timeout time.Duration
+	// HelperTimeout is what a credential helper may take; 0 for 10 seconds.
+	HelperTimeout time.Duration
 }
 
 // A Client resolves tags. It may be used by several goroutines.
 type Client struct {
-	puller    *remote.Puller
-	transport *retrier
-	requests  atomic.Int64
-	broken    error // why there is no puller
+	opt      Options
+	keys     *keys
+	guard    *guard
+	requests atomic.Int64
 
 	mu       sync.Mutex
+	hosts    map[string]*host
 	warnings []string
 }
 
-// New gives a client. It opens no connection.
-func New(opt Options) *Client {
-	c := &Client{}
-	keys := opt.Keychain
-	if keys == nil {
-		keys = authn.DefaultKeychain
+// New gives a client. It opens no connection. The error is about certificates
+// that cannot be read.
+func New(opt Options) (*Client, error) {
+	c := &Client{opt: opt, guard: newGuard(opt.Network.Allow), hosts: map[string]*host{}}
+	c.keys = newKeys(opt, c.warn)
+	// One transport for all that need nothing special, so that connections to
+	// a mirror are shared.
+	plain := c.guard.transport(nil)
+	for i, r := range opt.Network.Registries {
+		tls, err := tlsConfig(r)
+		if err != nil {
+			return nil, fmt.Errorf("digests.network.registries[%d] (%s): %w", i, r.Host, err)
+		}
+		base := plain
+		if tls != nil {
+			base = c.guard.transport(tls)
+		}
+		c.hosts[digest.CanonicalHost(r.Host)] = c.newHost(r, base)
 	}
-	c.transport = newRetrier(opt, &c.requests)
-	// The transport retries by itself, so that an interrupt ends the pauses.
-	c.puller, c.broken = remote.NewPuller(
-		remote.WithTransport(c.transport),
-		remote.WithAuthFromKeychain(&lenientKeychain{keys: keys, warn: c.warn}),
-		remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
-		remote.WithRetryStatusCodes(),
-		remote.WithUserAgent("belay"),
-	)
-	return c
+	c.hosts[""] = c.newHost(digest.Registry{}, plain) // the pattern of all others
+	return c, nil
+}
+
+func (c *Client) newHost(r digest.Registry, base http.RoundTripper) *host {
+	h := &host{client: c, name: digest.CanonicalHost(r.Host), config: r, repos: map[string]*repository{}}
+	h.http = &http.Client{Transport: newRetrier(c.opt, base, &c.requests), CheckRedirect: c.guard.redirect}
+	return h
+}
+
+// host gives the registry of a name.
+func (c *Client) host(name string) *host {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := c.hosts[name]
+	if h == nil {
+		h = &host{client: c, name: name, http: c.hosts[""].http, repos: map[string]*repository{}}
+		c.hosts[name] = h
+	}
+	return h
 }
 
 // Requests gives the number of HTTP requests sent so far, those of handshakes
@@ -86,72 +117,82 @@ func (c *Client) warn(w string) {
 	c.warnings = append(c.warnings, w)
 }
 
-// Resolve gives the digest of what the registry serves under a tag; an index
-// stays an index. Errors are of type *digest.Error, but for that of a cancelled
+// A place is where something can be asked for: a repository of a registry.
+type place struct {
+	*host
+	repo string
+}
+
+// places gives where a repository is looked up: the registry that its name
+// gives, and the mirror; one of them may be nil.
+func (c *Client) places(repo name.Repository) (source, mirror *place) {
+	h := c.host(repo.RegistryStr())
+	source = &place{h, repo.RepositoryStr()}
+	if h.config.Mirror == "" || h.config.ResolveAt == "source" {
+		return source, nil
+	}
+	at, path, _ := strings.Cut(h.config.Mirror, "/")
+	mirror = &place{c.host(digest.CanonicalHost(at)), strings.TrimPrefix(path+"/"+source.repo, "/")}
+	if h.config.ResolveAt == "compare" {
+		return source, mirror
+	}
+	return nil, mirror
+}
+
+// Resolve implements digest.Resolver: it gives what a registry serves under a
+// tag or a digest. Errors are of type *digest.Error, but for that of a cancelled
 // ctx.
-func (c *Client) Resolve(ctx context.Context, tag name.Tag) (v1.Hash, error) {
-	if c.broken != nil {
-		return v1.Hash{}, c.broken
+func (c *Client) Resolve(ctx context.Context, ref name.Reference) (digest.Image, error) {
+	source, mirror := c.places(ref.Context())
+	if source == nil {
+		return mirror.resolve(ctx, ref)
 	}
-	desc, err := c.puller.Head(ctx, tag)
-	if err == nil {
-		return desc.Digest, nil
+	image, err := source.resolve(ctx, ref)
+	if err != nil || mirror == nil {
+		return image, err
 	}
-	if ctx.Err() == nil && headUnsupported(err) {
-		full, getErr := c.puller.Get(ctx, tag)
-		if getErr == nil {
-			return full.Digest, nil
-		}
-		err = getErr
+	other, err := mirror.resolve(ctx, ref)
+	switch {
+	case ctx.Err() != nil:
+		return digest.Image{}, ctx.Err()
+	case err != nil:
+		c.warn(fmt.Sprintf("%s: cannot be compared with the mirror %s: %v", ref, mirror.name, err))
+	case other.Digest != image.Digest:
+		c.warn(fmt.Sprintf("%s: the mirror %s has another digest: %s, and the registry itself %s", ref, mirror.name, other.Digest, image.Digest))
 	}
-	if ctx.Err() != nil {
-		return v1.Hash{}, ctx.Err()
-	}
-	if untrusted, ok := c.transport.untrusted.Load(tag.RegistryStr()); ok {
-		err, _ = untrusted.(error)
-	}
-	return v1.Hash{}, classify(tag, err)
+	return image, nil
 }
 
-// headUnsupported tells whether a registry that failed a HEAD request may still
-// answer a GET: it does not know HEAD, or forgets the headers of the answer. A
-// GET counts as a pull, so that it is made for no other reason.
-func headUnsupported(err error) bool {
-	var te *transport.Error
-	if !errors.As(err, &te) {
-		return isMissingHeader(err)
+// Platforms implements digest.Resolver.
+func (c *Client) Platforms(ctx context.Context, ref name.Digest) ([]string, error) {
+	source, mirror := c.places(ref.Context())
+	if mirror != nil {
+		source = mirror
 	}
-	switch te.StatusCode {
-	case http.StatusMethodNotAllowed, http.StatusBadRequest, http.StatusNotImplemented:
-		return true
-	}
-	return false
+	out, err := source.platforms(ctx, ref.DigestStr())
+	return out, source.explain(ctx, ref, err)
 }
 
-// A lenientKeychain turns credentials that cannot be had into a warning: the
-// image may be public.
-type lenientKeychain struct {
-	keys authn.Keychain
-	warn func(string)
+// resolve asks one place.
+func (p *place) resolve(ctx context.Context, ref name.Reference) (digest.Image, error) {
+	image, err := p.manifest(ctx, ref.Identifier())
+	return image, p.explain(ctx, ref, err)
 }
 
-// Resolve implements authn.Keychain.
-func (k *lenientKeychain) Resolve(r authn.Resource) (authn.Authenticator, error) {
-	return k.ResolveContext(context.Background(), r)
-}
-
-// ResolveContext implements authn.ContextKeychain.
-func (k *lenientKeychain) ResolveContext(ctx context.Context, r authn.Resource) (authn.Authenticator, error) {
-	auth, err := authn.Resolve(ctx, k.keys, r)
-	if err == nil {
-		// A helper is asked only now.
-		if _, err = authn.Authorization(ctx, auth); err == nil {
-			return auth, nil
-		}
+// explain gives the error that a person sees.
+func (p *place) explain(ctx context.Context, ref name.Reference, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
 	}
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
+	e := classify(p.name, err)
+	if _, ok := ref.(name.Digest); ok && e.Class == digest.NotFound {
+		e.Hint, e.Err = "pin what the registry has now: belay hydrate with digests.mode: update", errors.New("the digest is gone from the registry")
 	}
-	k.warn(r.RegistryStr() + ": going on without credentials, since they cannot be had: " + firstLine(err.Error()))
-	return authn.Anonymous, nil
+	if p.name != ref.Context().RegistryStr() {
+		e.Err = fmt.Errorf("%w (at %s, the mirror of %s)", e.Err, p.name, ref.Context().RegistryStr())
+	}
+	return e
 }

@@ -4,134 +4,58 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
-	ggcr "github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/random"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/belay-krm/belay/fn/digest"
 )
 
-// A fake is a registry whose answers a test can change, and that keeps what it
-// was asked.
-type fake struct {
-	server *httptest.Server
-	host   string
-	mu     sync.Mutex
-	log    []string // "HEAD /v2/a/manifests/1"
-	// answer handles a request in place of the registry; it says whether it did.
-	answer func(w http.ResponseWriter, r *http.Request, nth int) bool
-}
-
-func newFake(t testing.TB) *fake {
-	t.Helper()
-	f := &fake{}
-	backend := ggcr.New(ggcr.Logger(log.New(io.Discard, "", 0)))
-	f.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f.mu.Lock()
-		f.log = append(f.log, r.Method+" "+r.URL.Path)
-		nth := len(f.log)
-		answer := f.answer
-		f.mu.Unlock()
-		if answer != nil && answer(w, r, nth) {
-			return
-		}
-		backend.ServeHTTP(w, r)
-	}))
-	t.Cleanup(f.server.Close)
-	f.host = strings.TrimPrefix(f.server.URL, "http://")
-	return f
-}
-
-// push makes a tag, and forgets the requests that it took.
-func (f *fake) push(t testing.TB, ref string) (name.Tag, v1.Hash) {
-	t.Helper()
-	tag, err := name.NewTag(f.host + "/" + ref)
-	if err != nil {
-		t.Fatal(err)
-	}
-	img, err := random.Image(8, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer := f.answer
-	f.answer = nil
-	if err := remote.Write(tag, img); err != nil {
-		t.Fatal(err)
-	}
-	f.answer = answer
-	hash, err := img.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.mu.Lock()
-	f.log = nil
-	f.mu.Unlock()
-	return tag, hash
-}
-
-// count gives the number of requests that begin so.
-func (f *fake) count(prefix string) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	n := 0
-	for _, l := range f.log {
-		if strings.HasPrefix(l, prefix) {
-			n++
-		}
-	}
-	return n
-}
-
-func quick() Options {
-	return Options{Keychain: authn.NewMultiKeychain(), Timeout: 2 * time.Second, Backoff: time.Millisecond}
-}
-
-// TestResolve wants the digest, one HEAD for each tag, and no GET.
-func TestResolve(t *testing.T) {
-	f := newFake(t)
-	c := New(quick())
-	var wg sync.WaitGroup
-	for i := range 50 {
-		tag, want := f.push(t, fmt.Sprintf("team/app:v%d", i))
-		wg.Go(func() {
-			got, err := c.Resolve(context.Background(), tag)
-			if err != nil || got != want {
-				t.Errorf("%s: got %v, %v; want %v", tag, got, err, want)
+// TestRequests counts what registries are asked.
+func TestRequests(t *testing.T) {
+	for title, tt := range map[string]struct {
+		repos, tags int // tags in each repository
+		bearer      bool
+		atMost      int
+	}{
+		"50 tags in one repository":               {1, 50, false, 51},
+		"50 tags in one repository, with a token": {1, 50, true, 52},
+		"50 repositories, with tokens":            {50, 1, true, 101},
+	} {
+		t.Run(title, func(t *testing.T) {
+			f := newFake(t)
+			var tags []name.Tag
+			want := map[string]v1.Hash{}
+			for i := range tt.repos {
+				for j := range tt.tags {
+					tag, hash := f.push(t, fmt.Sprintf("team/app%d:v%d", i, j))
+					tags, want[tag.Name()] = append(tags, tag), hash
+				}
+			}
+			if tt.bearer {
+				f.answer = f.bearer("", false, 0)
+			}
+			c := mustNew(t, quick())
+			resolveAll(t, c, tags)
+			if n := f.count(""); n > tt.atMost || f.count("HEAD") != len(tags) {
+				t.Errorf("%d requests, %d of them HEAD; want at most %d", n, f.count("HEAD"), tt.atMost)
+			}
+			for _, m := range f.log {
+				if strings.HasPrefix(m, "GET") && strings.Contains(m, "/manifests/") {
+					t.Errorf("a pull: %s", m)
+				}
+			}
+			for _, tag := range tags {
+				if got, err := c.Resolve(t.Context(), tag); err != nil || got.Digest != want[tag.Name()] || !got.MediaType.IsImage() {
+					t.Errorf("%s: %+v, %v; want %v", tag, got, err, want[tag.Name()])
+				}
 			}
 		})
-		wg.Wait() // push forgets the requests: one after the other
-	}
-	// Now all at once.
-	f.mu.Lock()
-	f.log = nil
-	f.mu.Unlock()
-	c = New(quick())
-	for i := range 50 {
-		wg.Go(func() {
-			tag, err := name.NewTag(fmt.Sprintf("%s/team/app:v%d", f.host, i))
-			if err != nil {
-				t.Error(err)
-			}
-			if _, err := c.Resolve(context.Background(), tag); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if heads, gets := f.count("HEAD"), f.count("GET /v2/team"); heads != 50 || gets != 0 || f.count("") > 52 {
-		t.Errorf("%d HEAD, %d GET, %d in all", heads, gets, f.count(""))
 	}
 }
 
@@ -156,7 +80,7 @@ func TestFallback(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			f := newFake(t)
 			tag, want := f.push(t, "a/b:1")
-			f.answer = func(w http.ResponseWriter, r *http.Request, _ int) bool {
+			f.answer = func(w http.ResponseWriter, r *http.Request) bool {
 				if r.Method != http.MethodHead {
 					return false
 				}
@@ -167,12 +91,12 @@ func TestFallback(t *testing.T) {
 				}
 				return true
 			}
-			got, err := New(quick()).Resolve(t.Context(), tag)
+			got, err := mustNew(t, quick()).Resolve(t.Context(), tag)
 			if n := f.count("GET /v2/a/b/manifests"); n != tt.gets {
 				t.Errorf("%d GET, want %d", n, tt.gets)
 			}
 			if tt.class == "" {
-				if err != nil || got != want {
+				if err != nil || got.Digest != want {
 					t.Errorf("got %v, %v; want %v", got, err, want)
 				}
 				return
@@ -194,7 +118,7 @@ func TestRetry(t *testing.T) {
 		f := newFake(t)
 		tag, want := f.push(t, "a/b:1")
 		failures := 0
-		f.answer = func(w http.ResponseWriter, r *http.Request, _ int) bool {
+		f.answer = func(w http.ResponseWriter, r *http.Request) bool {
 			if r.Method != http.MethodHead || failures == 2 {
 				return false
 			}
@@ -203,8 +127,8 @@ func TestRetry(t *testing.T) {
 			w.WriteHeader(status)
 			return true
 		}
-		got, err := New(quick()).Resolve(t.Context(), tag)
-		if err != nil || got != want || f.count("HEAD") != 3 {
+		got, err := mustNew(t, quick()).Resolve(t.Context(), tag)
+		if err != nil || got.Digest != want || f.count("HEAD") != 3 {
 			t.Errorf("%d: %v, %v after %d tries", status, got, err, f.count("HEAD"))
 		}
 	}
@@ -215,7 +139,7 @@ func TestCancel(t *testing.T) {
 	f := newFake(t)
 	tag, _ := f.push(t, "a/b:1")
 	ctx, cancel := context.WithCancel(t.Context())
-	f.answer = func(w http.ResponseWriter, r *http.Request, _ int) bool {
+	f.answer = func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodHead {
 			w.Header().Set("Retry-After", "30")
 			w.WriteHeader(http.StatusTooManyRequests)
@@ -225,7 +149,7 @@ func TestCancel(t *testing.T) {
 		return false
 	}
 	start := time.Now()
-	_, err := New(quick()).Resolve(ctx, tag)
+	_, err := mustNew(t, quick()).Resolve(ctx, tag)
 	if !errors.Is(err, context.Canceled) || time.Since(start) > 5*time.Second {
 		t.Errorf("ended with %v after %v", err, time.Since(start))
 	}
@@ -235,13 +159,13 @@ func TestCancel(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	f := newFake(t)
 	tag, _ := f.push(t, "a/b:1")
-	f.answer = func(_ http.ResponseWriter, r *http.Request, _ int) bool {
+	f.answer = func(_ http.ResponseWriter, r *http.Request) bool {
 		<-r.Context().Done()
 		return true
 	}
 	opt := quick()
 	opt.Timeout = 50 * time.Millisecond
-	_, err := New(opt).Resolve(t.Context(), tag)
+	_, err := mustNew(t, opt).Resolve(t.Context(), tag)
 	var e *digest.Error
 	if !errors.As(err, &e) || e.Class != digest.Network || !strings.Contains(err.Error(), "does not answer") {
 		t.Errorf("error is %v", err)
@@ -253,7 +177,7 @@ func TestUnreachable(t *testing.T) {
 	f := newFake(t)
 	tag, _ := f.push(t, "a/b:1")
 	f.server.Close()
-	_, err := New(quick()).Resolve(t.Context(), tag)
+	_, err := mustNew(t, quick()).Resolve(t.Context(), tag)
 	var e *digest.Error
 	if !errors.As(err, &e) || e.Class != digest.Network || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("error is %v", err)
@@ -262,72 +186,8 @@ func TestUnreachable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(quick()).Resolve(t.Context(), linkLocal); err == nil || !strings.Contains(err.Error(), "link-local addresses are refused") {
+	if _, err := mustNew(t, quick()).Resolve(t.Context(), linkLocal); err == nil || !strings.Contains(err.Error(), "link-local addresses are refused") {
 		t.Errorf("asking the metadata service gave %v", err)
-	}
-}
-
-// TestBearer wants one token for each repository.
-func TestBearer(t *testing.T) {
-	f := newFake(t)
-	var tags []name.Tag
-	for i := range 5 {
-		for _, v := range []string{"1", "2"} {
-			tag, _ := f.push(t, fmt.Sprintf("team/app%d:%s", i, v))
-			tags = append(tags, tag)
-		}
-	}
-	f.answer = func(w http.ResponseWriter, r *http.Request, _ int) bool {
-		if r.URL.Path == "/token" {
-			_, _ = fmt.Fprintf(w, `{"token": %q}`, r.URL.Query().Get("scope"))
-			return true
-		}
-		repo, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/"), "/manifests/")
-		if r.URL.Path != "/v2/" && r.Header.Get("Authorization") == "Bearer repository:"+repo+":pull" {
-			return false
-		}
-		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="http://%s/token",service="test"`, f.host))
-		w.WriteHeader(http.StatusUnauthorized)
-		return true
-	}
-	c := New(quick())
-	var wg sync.WaitGroup
-	for _, tag := range tags {
-		wg.Go(func() {
-			if _, err := c.Resolve(context.Background(), tag); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if heads, tokens := f.count("HEAD"), f.count("GET /token"); heads != 10 || tokens != 5 {
-		t.Errorf("%d HEAD and %d tokens for 10 tags in 5 repositories", heads, tokens)
-	}
-	if c.Requests() < f.count("") {
-		t.Errorf("counted %d of %d requests", c.Requests(), f.count(""))
-	}
-}
-
-// A brokenKeychain is that of a helper that is not there.
-type brokenKeychain struct{}
-
-func (brokenKeychain) Resolve(authn.Resource) (authn.Authenticator, error) {
-	return nil, errors.New("exec: docker-credential-none: not found")
-}
-
-// TestBrokenKeychain wants public images to be had without credentials.
-func TestBrokenKeychain(t *testing.T) {
-	f := newFake(t)
-	tag, want := f.push(t, "a/b:1")
-	opt := quick()
-	opt.Keychain = brokenKeychain{}
-	c := New(opt)
-	got, err := c.Resolve(t.Context(), tag)
-	if err != nil || got != want {
-		t.Errorf("got %v, %v; want %v", got, err, want)
-	}
-	if w := c.Warnings(); len(w) != 1 || !strings.Contains(w[0], "going on without credentials") {
-		t.Errorf("warnings are %q", w)
 	}
 }
 
@@ -340,12 +200,12 @@ func BenchmarkResolve(b *testing.B) {
 		tag, _ := f.push(b, fmt.Sprintf("team/app%d:%d", i%10, i))
 		tags = append(tags, tag)
 	}
-	f.answer = func(http.ResponseWriter, *http.Request, int) bool {
+	f.answer = func(http.ResponseWriter, *http.Request) bool {
 		time.Sleep(5 * time.Millisecond)
 		return false
 	}
 	for b.Loop() {
-		c := New(quick())
+		c := mustNew(b, quick())
 		slots := make(chan bool, 16)
 		var wg sync.WaitGroup
 		for _, tag := range tags {

@@ -1,16 +1,13 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
-	"net/netip"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -19,81 +16,31 @@ import (
 // maxPause bounds what a Retry-After header can ask for.
 const maxPause = 30 * time.Second
 
-// errLinkLocal is the error for addresses at which clouds serve credentials: a
-// manifest in a pull request must not make CI ask there.
-var errLinkLocal = errors.New("link-local addresses are refused")
-
-// A retrier sends requests again that failed for reasons that pass. Its pauses
-// end when the request is cancelled.
+// A retrier sends requests again that failed for reasons that pass. Each try has
+// a time limit, that for reading the answer included. Pauses end when the
+// request is cancelled.
 type retrier struct {
 	base     http.RoundTripper
 	tries    int
 	backoff  time.Duration
+	timeout  time.Duration
 	requests *atomic.Int64
-	// untrusted holds, by host, the error of the last certificate that was not
-	// trusted. On loopback the library falls back to plain HTTP then, and what
-	// comes of that says nothing.
-	untrusted sync.Map
 }
 
-func newRetrier(opt Options, requests *atomic.Int64) *retrier {
-	r := &retrier{base: newTransport(opt.Timeout), tries: opt.Tries, backoff: opt.Backoff, requests: requests}
-	if r.tries == 0 {
-		r.tries = 3
-	}
-	if r.backoff == 0 {
-		r.backoff = 500 * time.Millisecond
-	}
-	return r
-}
-
-// newTransport gives a transport with a time limit for each part of a request,
-// that keeps connections open for all workers, and that takes proxies from the
-// environment.
-func newTransport(timeout time.Duration) http.RoundTripper {
-	if timeout == 0 {
-		timeout = 10 * time.Second
-	}
-	dialer := &net.Dialer{Timeout: timeout, KeepAlive: 30 * time.Second, Control: refuseLinkLocal}
-	return &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           dialer.DialContext,
-		ForceAttemptHTTP2:     true,
-		MaxIdleConnsPerHost:   64,
-		IdleConnTimeout:       90 * time.Second,
-		TLSHandshakeTimeout:   timeout,
-		ResponseHeaderTimeout: timeout,
-	}
-}
-
-// refuseLinkLocal looks at the address after its name was resolved.
-func refuseLinkLocal(_, address string, _ syscall.RawConn) error {
-	ap, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return fmt.Errorf("dialing %s: %w", address, err)
-	}
-	if a := ap.Addr().Unmap(); a.IsLinkLocalUnicast() || a.IsLinkLocalMulticast() {
-		return fmt.Errorf("dialing %s: %w", address, errLinkLocal)
-	}
-	return nil
+func newRetrier(opt Options, base http.RoundTripper, requests *atomic.Int64) *retrier {
+	return &retrier{base: base, tries: cmp.Or(opt.Tries, 3), backoff: cmp.Or(opt.Backoff, time.Second/2), timeout: cmp.Or(opt.Timeout, time.Duration(opt.Network.Timeout)*time.Second, 10*time.Second), requests: requests}
 }
 
 // RoundTrip implements http.RoundTripper.
 func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	for try := 1; ; try++ {
-		r.requests.Add(1)
-		resp, err := r.base.RoundTrip(req)
-		if isUntrusted(err) {
-			r.untrusted.Store(req.URL.Host, err)
-		}
+		resp, err := r.once(req)
 		if try >= r.tries || !passes(resp, err) || req.Body != nil && req.GetBody == nil {
 			return resp, err
 		}
 		pause := r.pause(try, resp)
 		if resp != nil {
-			// Read to the end, so that the connection can be used again.
-			_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
-			_ = resp.Body.Close()
+			drain(resp)
 		}
 		if err := sleep(req.Context(), pause); err != nil {
 			return nil, err
@@ -104,6 +51,31 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 			}
 		}
 	}
+}
+
+// once sends a request, whose time ends at the latest when the body is closed.
+func (r *retrier) once(req *http.Request) (*http.Response, error) {
+	r.requests.Add(1)
+	ctx, cancel := context.WithTimeout(req.Context(), r.timeout)
+	resp, err := r.base.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	resp.Body = &timedBody{resp.Body, cancel}
+	return resp, nil
+}
+
+// A timedBody ends the time limit of a request when it is closed.
+type timedBody struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+// Close implements io.Closer.
+func (b *timedBody) Close() error {
+	defer b.cancel()
+	return b.ReadCloser.Close()
 }
 
 // passes tells whether a failure may be gone at the next try.
@@ -121,10 +93,15 @@ func passes(resp *http.Response, err error) bool {
 
 // pause gives the time to wait: what the registry asks for, or twice as long as
 // before, with a part by chance so that workers do not come back together.
+// https://datatracker.ietf.org/doc/html/rfc9110#name-retry-after
 func (r *retrier) pause(try int, resp *http.Response) time.Duration {
 	if resp != nil {
-		if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s >= 0 {
+		after := resp.Header.Get("Retry-After")
+		if s, err := strconv.Atoi(after); err == nil && s >= 0 {
 			return min(time.Duration(s)*time.Second, maxPause)
+		}
+		if at, err := http.ParseTime(after); err == nil {
+			return min(max(time.Until(at), 0), maxPause)
 		}
 	}
 	d := r.backoff << (try - 1)

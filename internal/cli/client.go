@@ -2,46 +2,155 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/google/go-containerregistry/pkg/name"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/belay-krm/belay/fn/digest"
 	"github.com/belay-krm/belay/fn/manifest"
 )
 
+// clients holds the clients of a run: one for each way of reaching registries
+// that the configurations of its packages have.
+type clients struct {
+	dial func(digest.NetworkConfig) (Client, error)
+	all  []*onceClient
+	by   map[string]*onceClient
+}
+
+func newClients(env Env) *clients { return &clients{dial: env.Dial, by: map[string]*onceClient{}} }
+
+// of gives the client of a configuration. Certificates that are files are read,
+// below dir where their paths are relative.
+func (c *clients) of(n digest.NetworkConfig, dir string) (*onceClient, error) {
+	n, err := readCertificates(n, dir)
+	if err != nil {
+		return nil, err
+	}
+	key := fmt.Sprintf("%+v", n)
+	if c.by[key] != nil {
+		return c.by[key], nil
+	}
+	o := &onceClient{dial: func() (Client, error) { return c.dial(n) }, asked: map[string]*reply{}}
+	if len(n.Registries) > 0 {
+		// Certificates that cannot be used are an error of the configuration.
+		if _, err := o.connect(); err != nil {
+			return nil, usageError{fmt.Errorf("reading the configuration: %w", err)}
+		}
+	}
+	c.by[key] = o
+	c.all = append(c.all, o)
+	return o, nil
+}
+
+// readCertificates puts the text of PEM files in place of their paths.
+func readCertificates(n digest.NetworkConfig, dir string) (digest.NetworkConfig, error) {
+	var errs []error
+	read := func(at string, value *string) {
+		if *value == "" || strings.HasPrefix(strings.TrimSpace(*value), "-----BEGIN") {
+			return
+		}
+		path := *value
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			errs = append(errs, usageError{fmt.Errorf("reading the configuration: %s: %w", at, plain(err))})
+		}
+		*value = string(data)
+	}
+	registries := make([]digest.Registry, len(n.Registries))
+	copy(registries, n.Registries)
+	for i := range registries {
+		at := fmt.Sprintf("digests.network.registries[%d].", i)
+		read(at+"ca", &registries[i].CA)
+		read(at+"cert", &registries[i].Cert)
+		read(at+"key", &registries[i].Key)
+	}
+	n.Registries = registries
+	return n, errors.Join(errs...)
+}
+
+// Requests gives the number of HTTP requests sent so far.
+func (c *clients) Requests() int {
+	n := 0
+	for _, o := range c.all {
+		n += o.Requests()
+	}
+	return n
+}
+
+// report adds the clients' warnings to the results of a run.
+func (c *clients) report(list *manifest.List) {
+	for _, o := range c.all {
+		o.report(list)
+	}
+}
+
 // A onceClient makes its client when it is first needed, and asks it once for
-// each tag of a run, in however many packages the tag stands.
+// each reference of a run, in however many packages it stands.
 type onceClient struct {
-	dial func() Client
+	dial func() (Client, error)
 
 	mu     sync.Mutex
 	client Client
+	err    error
 	asked  map[string]*reply
 }
 
-// A reply is what the client says of one tag.
+// A reply is what the client says of one reference.
 type reply struct {
-	once   sync.Once
-	digest v1.Hash
-	err    error
+	once      sync.Once
+	image     digest.Image
+	platforms []string
+	err       error
+}
+
+func (c *onceClient) connect() (Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.client == nil && c.err == nil {
+		c.client, c.err = c.dial()
+	}
+	return c.client, c.err
+}
+
+// reply gives the place for what the client says of something.
+func (c *onceClient) reply(key string) *reply {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asked[key] == nil {
+		c.asked[key] = &reply{}
+	}
+	return c.asked[key]
 }
 
 // Resolve implements digest.Resolver.
-func (c *onceClient) Resolve(ctx context.Context, tag name.Tag) (v1.Hash, error) {
-	c.mu.Lock()
-	if c.client == nil {
-		c.client, c.asked = c.dial(), map[string]*reply{}
+func (c *onceClient) Resolve(ctx context.Context, ref name.Reference) (digest.Image, error) {
+	client, err := c.connect()
+	if err != nil {
+		return digest.Image{}, err
 	}
-	r := c.asked[tag.Name()]
-	if r == nil {
-		r = &reply{}
-		c.asked[tag.Name()] = r
+	r := c.reply(ref.Name())
+	r.once.Do(func() { r.image, r.err = client.Resolve(ctx, ref) })
+	return r.image, r.err
+}
+
+// Platforms implements digest.Resolver.
+func (c *onceClient) Platforms(ctx context.Context, ref name.Digest) ([]string, error) {
+	client, err := c.connect()
+	if err != nil {
+		return nil, err
 	}
-	client := c.client
-	c.mu.Unlock()
-	r.once.Do(func() { r.digest, r.err = client.Resolve(ctx, tag) })
-	return r.digest, r.err
+	r := c.reply("platforms " + ref.Name())
+	r.once.Do(func() { r.platforms, r.err = client.Platforms(ctx, ref) })
+	return r.platforms, r.err
 }
 
 // Requests gives the number of HTTP requests sent so far; 0 if the client was
@@ -55,7 +164,6 @@ func (c *onceClient) Requests() int {
 	return c.client.Requests()
 }
 
-// report adds the client's warnings to the results of a run.
 func (c *onceClient) report(list *manifest.List) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

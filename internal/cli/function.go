@@ -39,18 +39,19 @@ func hydrateList(ctx context.Context, env Env, list *manifest.List) error {
 	p := printer{env: env, start: time.Now()}
 	cfg, err := fn.ParseConfig(list.FunctionConfig)
 	if err != nil {
-		for line := range strings.SplitSeq(err.Error(), "\n") {
-			list.Report(manifest.Result{Severity: manifest.Error, Message: line})
-		}
-		if err := answer(env, list); err != nil {
-			return err
-		}
-		p.findings(list)
-		return usageError{errFindings}
+		return refuse(env, p, list, err)
 	}
-	client := &onceClient{dial: env.Dial}
-	rep := fn.Process(ctx, list, cfg, fn.Options{Resolver: client})
-	client.report(list)
+	net := newClients(env)
+	progress := newProgress(env)
+	opt := fn.Options{Progress: progress.step}
+	if asksRegistries(cfg.Digests) {
+		if opt.Resolver, err = net.of(cfg.Digests.Network, ""); err != nil {
+			return refuse(env, p, list, err)
+		}
+	}
+	rep := fn.Process(ctx, list, cfg, opt)
+	progress.end()
+	net.report(list)
 	if err := answer(env, list); err != nil {
 		return err
 	}
@@ -58,8 +59,20 @@ func hydrateList(ctx context.Context, env Env, list *manifest.List) error {
 	if list.Failed() {
 		return errFindings
 	}
-	p.summary([]fn.Report{rep}, client.Requests())
+	p.summary([]fn.Report{rep}, net.Requests())
 	return nil
+}
+
+// refuse answers that the configuration is wrong.
+func refuse(env Env, p printer, list *manifest.List, err error) error {
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		list.Report(manifest.Result{Severity: manifest.Error, Message: line})
+	}
+	if err := answer(env, list); err != nil {
+		return err
+	}
+	p.findings(list)
+	return usageError{errFindings}
 }
 
 // answer writes the ResourceList, all of it at once.

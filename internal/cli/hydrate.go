@@ -33,7 +33,8 @@ type job struct {
 
 	// resourceList is set when stdin held one.
 	resourceList bool
-	client       *onceClient
+	clients      *clients
+	progress     *progress
 	packs        []*pack
 }
 
@@ -102,7 +103,7 @@ func (j *job) hydrate(ctx context.Context) error {
 		return err
 	}
 	j.warnStale(changes)
-	p.summary(j.reports(), j.client.Requests(), j.counts(len(changes))...)
+	p.summary(j.reports(), j.clients.Requests(), j.counts(len(changes))...)
 	return nil
 }
 
@@ -120,23 +121,30 @@ func (j *job) process(ctx context.Context) error {
 		return err
 	}
 	for _, p := range j.packs {
+		resolver, err := j.resolver(p)
+		if err != nil {
+			return err
+		}
 		p.report = fn.Process(ctx, p.list, p.config, fn.Options{
-			Resolver: j.resolver(),
+			Resolver: resolver,
+			Progress: j.progress.step,
 			LockFile: j.lockFile(p),
 			Partial:  p.partial,
 			Twins:    len(p.kustomized) > 0,
 		})
 		p.refuseKustomized()
 	}
+	j.progress.end()
 	if len(j.packs) > 0 {
-		j.client.report(j.packs[len(j.packs)-1].list)
+		j.clients.report(j.packs[len(j.packs)-1].list)
 	}
 	return ctx.Err()
 }
 
 // read loads the packages and decodes their files.
 func (j *job) read() error {
-	j.client = &onceClient{dial: j.env.Dial}
+	j.clients = newClients(j.env)
+	j.progress = newProgress(j.env)
 	var config *fn.Config
 	if j.config != "" {
 		cfg, err := readConfigFile(j.config)
@@ -146,7 +154,7 @@ func (j *job) read() error {
 		config = &cfg
 	}
 	var err error
-	if j.packs, err = load(j.paths, config, j.output); err != nil {
+	if j.packs, err = load(j.paths, config, filepath.Dir(j.config), j.output); err != nil {
 		return err
 	}
 	var errs []error
@@ -187,11 +195,20 @@ func (j *job) useOutputLock(p *pack) error {
 }
 
 // resolver gives what finds digests; nil where no registry may be asked.
-func (j *job) resolver() digest.Resolver {
-	if j.offline {
-		return nil
+func (j *job) resolver(p *pack) (digest.Resolver, error) {
+	if j.offline || !asksRegistries(p.config.Digests) {
+		return nil, nil
 	}
-	return j.client
+	c, err := j.clients.of(p.config.Digests.Network, p.configDir)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// asksRegistries tells whether a configuration can open a connection at all.
+func asksRegistries(c digest.Config) bool {
+	return c.Mode != "locked" && c.Mode != "off" || len(c.Rules) > 0
 }
 
 func (j *job) lockFile(p *pack) string { return filepath.Join(p.dir, lock.File) }

@@ -26,6 +26,8 @@ type pack struct {
 	root   string // the argument that the package belongs to
 	inputs []manifest.Input
 	config fn.Config
+	// configDir is the folder of the file that config was read from.
+	configDir string
 	// partial is set when single files were named, not the folder.
 	partial bool
 	// kustomized are the folders that hold a kustomization.
@@ -41,12 +43,14 @@ type loader struct {
 	byDir  map[string]*pack
 	skip   string     // folder that is not read: the output
 	config *fn.Config // from --config; nil to read belay.yaml
-	errs   []error
+
+	configDir string // of config
+	errs      []error
 }
 
 // load reads the packages of paths. All that is wrong is reported at once.
-func load(paths []string, config *fn.Config, skip string) ([]*pack, error) {
-	l := &loader{byDir: map[string]*pack{}, config: config, skip: skip}
+func load(paths []string, config *fn.Config, configDir, skip string) ([]*pack, error) {
+	l := &loader{byDir: map[string]*pack{}, config: config, configDir: configDir, skip: skip}
 	for _, p := range paths {
 		info, err := os.Stat(p)
 		switch {
@@ -125,11 +129,11 @@ func (l *loader) open(dir, root string, parent *pack) *pack {
 	p := &pack{dir: dir, root: root}
 	switch {
 	case l.config != nil:
-		p.config = *l.config
+		p.config, p.configDir = *l.config, l.configDir
 	case exists(dir, configFile):
-		p.config = l.readConfig(filepath.Join(dir, configFile))
+		p.config, p.configDir = l.readConfig(filepath.Join(dir, configFile)), dir
 	case parent != nil:
-		p.config = parent.config
+		p.config, p.configDir = parent.config, parent.configDir
 	default:
 		p.config = l.defaults()
 	}

@@ -26,10 +26,10 @@ type Client interface {
 type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Terminal is set when a person sits at stdin.
-	Terminal bool
-	// Dial makes the client; it is called at most once, and opens no connection.
-	Dial func() Client
+	// Terminal is set when a person sits at stdin, and StderrTerminal at stderr.
+	Terminal, StderrTerminal bool
+	// Dial makes a client; it opens no connection.
+	Dial func(digest.NetworkConfig) (Client, error)
 }
 
 // errUsage marks errors that are the caller's: exit code 2.

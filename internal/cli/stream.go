@@ -32,7 +32,7 @@ func (j *job) hydrateStream(ctx context.Context, p printer) error {
 	if _, err := j.env.Stdout.Write(out); err != nil {
 		return err
 	}
-	p.summary(j.reports(), j.client.Requests())
+	p.summary(j.reports(), j.clients.Requests())
 	return nil
 }
 
@@ -55,11 +55,19 @@ func (j *job) processStream(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j.client = &onceClient{dial: j.env.Dial}
+	j.clients, j.progress = newClients(j.env), newProgress(j.env)
 	p := &pack{list: list, config: cfg}
+	if j.config != "" {
+		p.configDir = filepath.Dir(j.config)
+	}
 	j.packs = []*pack{p}
-	p.report = fn.Process(ctx, list, cfg, fn.Options{Resolver: j.resolver(), LockFile: j.lock, Durable: j.lock != ""})
-	j.client.report(list)
+	resolver, err := j.resolver(p)
+	if err != nil {
+		return err
+	}
+	p.report = fn.Process(ctx, list, cfg, fn.Options{Resolver: resolver, Progress: j.progress.step, LockFile: j.lock, Durable: j.lock != ""})
+	j.progress.end()
+	j.clients.report(list)
 	return ctx.Err()
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/rogpeppe/go-internal/diff"
 
+	"github.com/belay-krm/belay/fn/digest"
 	"github.com/belay-krm/belay/fn/registry"
 	"github.com/belay-krm/belay/internal/cli"
 )
@@ -139,7 +140,7 @@ func (d *demo) hydrate(ctx context.Context, title string) error {
 	var stderr bytes.Buffer
 	env := cli.Env{
 		Stdin: strings.NewReader(""), Stdout: d.w, Stderr: &stderr,
-		Dial: func() cli.Client { return registry.New(registry.Options{}) },
+		Dial: func(n digest.NetworkConfig) (cli.Client, error) { return registry.New(registry.Options{Network: n}) },
 	}
 	code := cli.Run(ctx, env, []string{"hydrate", d.dir})
 	d.say("\n## %s\n\n$ belay hydrate quickstart\n%s", title, stderr.String())
