@@ -298,34 +298,60 @@ func (r *reader) configMap(n *manifest.Node, cfg *Config) {
 		r.errorf("data", "must be a mapping of options such as digests.mode to strings")
 		return
 	}
-	var known, nested []string
-	for _, o := range AllOptions() {
-		switch {
-		case strings.Contains(o.Path, "[]"):
-		case o.Type == listOfMappings:
-			nested = append(nested, o.Path)
-		default:
-			known = append(known, o.Path)
-		}
-	}
 	seen := map[string]bool{}
 	for k, v := range data.Pairs() {
 		name := k.Value()
 		at := "data[" + name + "]"
 		switch {
-		case slices.Contains(nested, name):
-			r.errorf(at, "a list of mappings cannot be written flat: use kind %s (%s)", Kind, APIVersion)
-		case !slices.Contains(known, name):
-			r.errorf(at, "unknown option%s", nearest(name, known, ""))
 		case seen[name]:
 			r.errorf(at, "is given twice")
 		case v.Kind() != manifest.Scalar:
 			r.errorf(at, "must be a string")
 		default:
 			seen[name] = true
-			r.flat(v.Value(), cfg, strings.Split(name, "."), at)
+			r.option(name, v.Value(), cfg, at)
 		}
 	}
+}
+
+// Override gives a configuration with other values for some options, each
+// written flat: digests.mode=update.
+func Override(cfg Config, settings []string) (Config, error) {
+	r := reader{}
+	if cfg.Moniker != nil {
+		own := *cfg.Moniker
+		cfg.Moniker = &own
+	}
+	for _, s := range settings {
+		name, value, ok := strings.Cut(s, "=")
+		if !ok {
+			r.errorf(s, "must be option=value, such as digests.mode=update")
+			continue
+		}
+		r.option(name, value, &cfg, name)
+	}
+	r.validate(cfg)
+	return cfg, errors.Join(r.errs...)
+}
+
+// option reads one flat option.
+func (r *reader) option(name, text string, cfg *Config, at string) {
+	var known []string
+	for _, o := range AllOptions() {
+		switch {
+		case strings.Contains(o.Path, "[]"):
+		case o.Type != listOfMappings:
+			known = append(known, o.Path)
+		case o.Path == name:
+			r.errorf(at, "a list of mappings cannot be written flat: use kind %s (%s)", Kind, APIVersion)
+			return
+		}
+	}
+	if !slices.Contains(known, name) {
+		r.errorf(at, "unknown option%s", nearest(name, known, ""))
+		return
+	}
+	r.flat(text, cfg, strings.Split(name, "."), at)
 }
 
 // flat reads the text of one flat option. A list is separated by commas.

@@ -66,6 +66,17 @@ func Process(ctx context.Context, list *manifest.List, cfg Config, opt Options) 
 	return rep
 }
 
+// Images gives the fields of a list that name images, and with others those
+// that look so and are not considered. It changes nothing and asks nobody. A lock
+// that cannot be read is an error in list.Results.
+func Images(list *manifest.List, cfg Config, others bool) []digest.Found {
+	locks, ok := readLocks(list)
+	if !ok {
+		return nil
+	}
+	return digest.List(list, cfg.Digests, locks, others)
+}
+
 // refuseTwins reports objects that share package, kind, namespace and name: a
 // reference would not say which of them is meant.
 func refuseTwins(list *manifest.List) {

@@ -76,15 +76,8 @@ type pinner struct {
 	opt     Options
 	tags    map[string][]string // by package, repository and digest: the tags that the locks know it by
 	uses    []*use
-	skipped []skippedUse
 	answers map[string]*answer // by package, canonical reference and want
 	stats   Stats
-}
-
-// A skippedUse is a field that is left alone.
-type skippedUse struct {
-	*use
-	why errSkip
 }
 
 func newPinner(list *manifest.List, cfg Config, locks map[string]*lock.Lock) *pinner {
@@ -138,7 +131,7 @@ func (u *use) reference() name.Reference {
 	return u.tag
 }
 
-// find collects the uses, says what each wants, and reports what is no image.
+// find collects the uses, and says what each wants.
 func (p *pinner) find() {
 	table := p.cfg.table()
 	skip := patterns(p.cfg.Skip)
@@ -151,11 +144,6 @@ func (p *pinner) find() {
 			u := &use{object: o, field: f, text: f.Text()}
 			if u.err = u.parse(skip); u.err == nil {
 				u.err = p.settle(u)
-			}
-			var s errSkip
-			if errors.As(u.err, &s) {
-				p.skipped = append(p.skipped, skippedUse{u, s})
-				continue
 			}
 			p.uses = append(p.uses, u)
 		}

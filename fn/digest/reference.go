@@ -25,7 +25,8 @@ type use struct {
 	// pinned is the digest that the reference has; "" for none.
 	pinned string
 	repo   string // canonical repository
-	// err is why the reference cannot be pinned; nil where it can.
+	// err is why the reference cannot be pinned, an errSkip where it need not be;
+	// nil where it can.
 	err error
 	// tagged tells whether the author wrote a tag.
 	tagged bool

@@ -1,6 +1,7 @@
 package digest
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -12,11 +13,11 @@ import (
 // write gives the uses their digests, and reports what was found. Nothing is
 // written for a use that failed.
 func (p *pinner) write() {
-	for _, s := range p.skipped {
-		p.report(s.use, manifest.Info, s.why.Error(), nil)
-	}
 	for _, u := range p.uses {
+		var skip errSkip
 		switch {
+		case errors.As(u.err, &skip):
+			p.report(u, manifest.Info, skip.Error(), nil)
 		case u.err != nil:
 			p.fail(u, u.err)
 		case u.want == wantNothing:

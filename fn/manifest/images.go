@@ -3,7 +3,9 @@ package manifest
 import (
 	"cmp"
 	"path"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -69,12 +71,23 @@ func (f ImageField) part(key string) *Node {
 func (f ImageField) InParts() bool { return f.split != nil }
 
 // IsString tells whether the reference is one or more strings. The tag of one
-// in parts may be a number: programs that join the parts take it as text.
+// in parts may be a number that reads the same as text; 1.10 does not, since a
+// program that joins the parts makes 1.1 of it.
 func (f ImageField) IsString() bool {
-	if f.split != nil {
-		return f.part(f.split.Repository).IsString()
+	if f.split == nil {
+		return f.Node.IsString()
 	}
-	return f.Node.IsString()
+	for _, key := range []string{f.split.Registry, f.split.Repository, f.split.Tag, f.split.Digest} {
+		if n := f.part(key); !n.IsNull() && !n.IsString() && !isPlainNumber(n) {
+			return false
+		}
+	}
+	return true
+}
+
+func isPlainNumber(n *Node) bool {
+	number, err := strconv.ParseFloat(n.Value(), 64)
+	return err == nil && strconv.FormatFloat(number, 'f', -1, 64) == n.Value()
 }
 
 // Set writes a reference: base, which is name[:tag], and a digest. Of one in
@@ -168,6 +181,61 @@ func (t *ImageTable) Images(o *Object) []ImageField {
 		c.sort()
 	}
 	return c.out
+}
+
+// Others gives the strings of an object that look like images, and are in no
+// field that Images gives: as a rule, fields of kinds that belay does not know.
+// What a controller writes, and schemas and policies, have none.
+func (t *ImageTable) Others(o *Object) []*Node {
+	if o.IsSchema() {
+		return nil
+	}
+	known := map[*Node]bool{}
+	for _, f := range t.Images(o) {
+		known[f.Node] = true
+		if f.split != nil {
+			known[f.part(f.split.Repository)] = true
+		}
+	}
+	var out []*Node
+	for k, v := range o.root.Pairs() {
+		if k.value != "status" {
+			out = likeImages(k.value, v, known, out)
+		}
+	}
+	return out
+}
+
+// likeImages adds the strings at and below the value of a key that look like
+// images.
+func likeImages(key string, n *Node, known map[*Node]bool, out []*Node) []*Node {
+	switch n.kind {
+	case Scalar:
+		if n.tag == tagString && !known[n] && looksLikeImage(key, n.value) {
+			out = append(out, n)
+		}
+	case Sequence:
+		for _, e := range n.content {
+			out = likeImages(key, e, known, out)
+		}
+	case Mapping:
+		for k, v := range n.Pairs() {
+			out = likeImages(k.value, v, known, out)
+		}
+	}
+	return out
+}
+
+// imageText is a reference with a slash and a tag or a digest, perhaps behind a
+// flag; imageKey is a key that speaks of an image.
+var (
+	imageText = regexp.MustCompile(`^(--?[\w.-]+[= ]|docker://|oci://)?[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+(:[A-Za-z_][\w.-]{0,127}|:[0-9][\w.-]*|@sha256:[0-9a-f]{64})$`)
+	imageKey  = regexp.MustCompile(`^(image|.*Image|.*-image|imageName|.*[._]IMAGE|.*_IMAGE_.*)$`)
+	imageName = regexp.MustCompile(`^[a-z0-9][\w./:@-]*$`)
+)
+
+func looksLikeImage(key, text string) bool {
+	return imageText.MatchString(text) || imageKey.MatchString(key) && imageName.MatchString(text)
 }
 
 // An imageCollector gathers the image fields of one object.

@@ -132,6 +132,17 @@ spec:
 	}
 }
 
+// TestPartsAreText wants a tag refused that a program reads as another number.
+func TestPartsAreText(t *testing.T) {
+	row := ImageRow{Path: []string{"i"}, Parts: &ImageParts{Repository: "repository", Tag: "tag"}}
+	for tag, want := range map[string]bool{"1.27": true, "7": true, "v1": true, "'1.10'": true, "": true, "1.10": false, "1e3": false, "0x10": false, "true": false} {
+		fields := imagesOf(t, NewImageTable(row), "apiVersion: v1\nkind: X\ni: {repository: a, tag: "+tag+"}\n")
+		if len(fields) != 1 || fields[0].IsString() != want {
+			t.Errorf("%s: %t, want %t", tag, !want, want)
+		}
+	}
+}
+
 // TestSetImage wants the rest of a scalar, and the other parts, to stay.
 func TestSetImage(t *testing.T) {
 	parts := func(digest string) *ImageParts {

@@ -26,6 +26,7 @@ type job struct {
 	paths   []string
 	output  string // -o; "" for in place
 	config  string // --config; "" for belay.yaml
+	set     []string
 	lock    string // --lock, for a stream
 	verbose bool
 	format  string
@@ -40,6 +41,7 @@ type job struct {
 
 func (j *job) flags(cmd *cobra.Command, formats ...string) {
 	cmd.Flags().StringVar(&j.config, "config", "", "configuration `FILE` to use in place of each package's belay.yaml")
+	cmd.Flags().StringArrayVar(&j.set, "set", nil, "`OPTION=VALUE` in place of what the configuration says, such as digests.mode=update; may be repeated")
 	cmd.Flags().StringVar(&j.lock, "lock", "", "lock `FILE` of a stream (-); files keep theirs in belay.lock.yaml")
 	cmd.Flags().BoolVarP(&j.verbose, "verbose", "v", false, "print notes too: what was left alone, and why")
 	cmd.Flags().StringVar(&j.format, "format", formats[0], "how to print: "+strings.Join(formats, " or "))
@@ -159,7 +161,10 @@ func (j *job) read() error {
 	}
 	var errs []error
 	objects := 0
-	for _, p := range j.packs {
+	for i, p := range j.packs {
+		if p.config, err = fn.Override(p.config, j.set); err != nil && i == 0 {
+			return usageError{err}
+		}
 		errs = append(errs, j.useOutputLock(p))
 		var err error
 		p.list, err = manifest.ReadFiles(p.inputs)

@@ -44,9 +44,24 @@ func (j *job) streamOutput() ([]byte, error) {
 	return list.Sources[0].Bytes()
 }
 
-// processStream reads stdin, a stream of documents or a ResourceList, and
-// hydrates it in memory.
+// processStream hydrates stdin in memory.
 func (j *job) processStream(ctx context.Context) error {
+	if err := j.openStream(); err != nil {
+		return err
+	}
+	p := j.packs[0]
+	resolver, err := j.resolver(p)
+	if err != nil {
+		return err
+	}
+	p.report = fn.Process(ctx, p.list, p.config, fn.Options{Resolver: resolver, Progress: j.progress.step, LockFile: j.lock, Durable: j.lock != ""})
+	j.progress.end()
+	j.clients.report(p.list)
+	return ctx.Err()
+}
+
+// openStream reads stdin, a stream of documents or a ResourceList, as a package.
+func (j *job) openStream() error {
 	list, err := j.readStream()
 	if err != nil {
 		return err
@@ -61,14 +76,7 @@ func (j *job) processStream(ctx context.Context) error {
 		p.configDir = filepath.Dir(j.config)
 	}
 	j.packs = []*pack{p}
-	resolver, err := j.resolver(p)
-	if err != nil {
-		return err
-	}
-	p.report = fn.Process(ctx, list, cfg, fn.Options{Resolver: resolver, Progress: j.progress.step, LockFile: j.lock, Durable: j.lock != ""})
-	j.progress.end()
-	j.clients.report(list)
-	return ctx.Err()
+	return nil
 }
 
 func (j *job) readStream() (*manifest.List, error) {
@@ -103,10 +111,16 @@ func (j *job) readStream() (*manifest.List, error) {
 // streamConfig gives the configuration that was named, or that of a
 // ResourceList, or the defaults.
 func (j *job) streamConfig(list *manifest.List) (fn.Config, error) {
+	var cfg fn.Config
+	var err error
 	if j.config != "" {
-		return readConfigFile(j.config)
+		cfg, err = readConfigFile(j.config)
+	} else {
+		cfg, err = fn.ParseConfig(list.FunctionConfig)
 	}
-	cfg, err := fn.ParseConfig(list.FunctionConfig)
+	if err == nil {
+		cfg, err = fn.Override(cfg, j.set)
+	}
 	if err != nil {
 		return cfg, usageError{err}
 	}
