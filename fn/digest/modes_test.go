@@ -207,7 +207,7 @@ func TestImageWarnings(t *testing.T) {
 		want []string
 	}{
 		"index":         {&kinds{mediaType: types.OCIImageIndex, platforms: []string{"linux/amd64", "linux/arm64/v8"}}, nil},
-		"single":        {&kinds{mediaType: types.OCIManifestSchema1, platforms: []string{"linux/amd64"}}, []string{"warning : a:1: has no linux/arm64 (it has linux/amd64)", "warning : a:1: is built for a single platform, so that nodes of another cannot run it"}},
+		"single":        {&kinds{mediaType: types.OCIManifestSchema1, platforms: []string{"linux/amd64"}}, []string{"warning : a:1: has no linux/arm64 (it has linux/amd64)", "warning : a:1 is built for a single platform, which nodes of another cannot run"}},
 		"schema 1":      {&kinds{mediaType: types.DockerManifestSchema1Signed}, []string{"warning : a:1: is in the old format schema 1, which containerd 2.1 no longer pulls (push it again)"}},
 		"not known":     {&kinds{mediaType: types.OCIImageIndex, err: errors.New("boom")}, []string{"warning : a:1: its platforms are not known: boom"}},
 		"other variant": {&kinds{mediaType: types.OCIImageIndex, platforms: []string{"linux/amd64", "linux/arm/v7"}}, []string{"warning : a:1: has no linux/arm64 (it has linux/amd64, linux/arm/v7)"}},

@@ -77,6 +77,7 @@ type pinner struct {
 	tags    map[string][]string // by package, repository and digest: the tags that the locks know it by
 	uses    []*use
 	answers map[string]*answer // by package, canonical reference and want
+	single  []string           // images for a single platform
 	stats   Stats
 }
 

@@ -28,6 +28,20 @@ func (p *pinner) write() {
 			p.settleAnswer(u, p.answers[u.key()])
 		}
 	}
+	p.warnSingle()
+}
+
+// warnSingle says in one line which images nodes of another platform cannot
+// run: where a team builds for one, that is all of them.
+func (p *pinner) warnSingle() {
+	if len(p.single) == 0 {
+		return
+	}
+	which := p.single[0] + " is"
+	if n := len(p.single) - 1; n > 0 {
+		which = fmt.Sprintf("%s and %d more are", p.single[0], n)
+	}
+	p.list.Report(manifest.Result{Severity: manifest.Warning, Step: step, Message: which + " built for a single platform, which nodes of another cannot run"})
 }
 
 // leave treats a reference whose digest stays. Its tag is dropped only where
@@ -123,7 +137,8 @@ func (p *pinner) warn(u *use, a *answer, moved bool) {
 	case a.image.MediaType == types.DockerManifestSchema1 || a.image.MediaType == types.DockerManifestSchema1Signed:
 		p.report(u, manifest.Warning, u.text+": is in the old format schema 1, which containerd 2.1 no longer pulls (push it again)", nil)
 	case a.image.MediaType.IsImage() && (u.pinned == "" || moved):
-		p.report(u, manifest.Warning, u.text+": is built for a single platform, so that nodes of another cannot run it", nil)
+		p.report(u, manifest.Info, u.text+": is built for a single platform", nil)
+		p.single = append(p.single, u.text)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -188,36 +187,5 @@ func TestUnreachable(t *testing.T) {
 	}
 	if _, err := mustNew(t, quick()).Resolve(t.Context(), linkLocal); err == nil || !strings.Contains(err.Error(), "link-local addresses are refused") {
 		t.Errorf("asking the metadata service gave %v", err)
-	}
-}
-
-// BenchmarkResolve resolves 100 tags in 10 repositories, 16 at a time, with 5 ms
-// for each request.
-func BenchmarkResolve(b *testing.B) {
-	f := newFake(b)
-	var tags []name.Tag
-	for i := range 100 {
-		tag, _ := f.push(b, fmt.Sprintf("team/app%d:%d", i%10, i))
-		tags = append(tags, tag)
-	}
-	f.answer = func(http.ResponseWriter, *http.Request) bool {
-		time.Sleep(5 * time.Millisecond)
-		return false
-	}
-	for b.Loop() {
-		c := mustNew(b, quick())
-		slots := make(chan bool, 16)
-		var wg sync.WaitGroup
-		for _, tag := range tags {
-			slots <- true
-			wg.Go(func() {
-				if _, err := c.Resolve(context.Background(), tag); err != nil {
-					b.Error(err)
-				}
-				<-slots
-			})
-		}
-		wg.Wait()
-		b.ReportMetric(float64(c.Requests()), "requests")
 	}
 }
