@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,6 +74,71 @@ func TestTLS(t *testing.T) {
 		t.Fatalf("exit code %d\n%s", c.code, c.stderr)
 	}
 	contains(t, "app.yaml", read(t, filepath.Join(dir, "deploy", "app.yaml")), "@"+digest)
+
+	// As a file beside the configuration, for this registry alone.
+	write(t, dir, map[string]string{
+		"named/app.yaml":   app(reg.host + "/team/app:1.0"),
+		"named/belay.yaml": network("{host: '" + reg.host + "', ca: ../cert.pem}"),
+	})
+	must(t, dir, "", "belay", "hydrate", "named")
+	contains(t, "app.yaml", read(t, filepath.Join(dir, "named", "app.yaml")), "@"+digest)
+}
+
+// network gives a configuration for registries, each in flow style.
+func network(registries ...string) string {
+	return "apiVersion: fn.belay.dev/v1alpha1\nkind: Belay\nspec:\n  digests:\n    network:\n      registries:\n      - " + strings.Join(registries, "\n      - ") + "\n"
+}
+
+// TestMirror wants a pull-through mirror to be asked in place of the registry,
+// and the author's spelling to stay; and a comparison to tell when the registry has
+// gone on.
+func TestMirror(t *testing.T) {
+	source := startRegistry(t, "", "")
+	mirror := startRegistry(t, "", "proxy:\n  remoteurl: http://"+source.host+"\n")
+	digest := source.push(t, true)
+	dir := t.TempDir()
+	write(t, dir, map[string]string{
+		"deploy/app.yaml":    app(source.host + "/team/app:1.0"),
+		"deploy/belay.yaml":  network("{host: '" + source.host + "', mirror: '" + mirror.host + "'}"),
+		"compare/app.yaml":   app(source.host + "/team/app:1.0"),
+		"compare/belay.yaml": network("{host: '" + source.host + "', mirror: '" + mirror.host + "', resolveAt: compare}"),
+	})
+	must(t, dir, "", "belay", "hydrate", "deploy")
+	contains(t, "app.yaml", read(t, filepath.Join(dir, "deploy", "app.yaml")), source.host+"/team/app:1.0@"+digest)
+	c := must(t, dir, "", "belay", "hydrate", "compare")
+	if strings.Contains(c.stderr, "has another digest") {
+		t.Errorf("mirror and registry are the same, and belay says\n%s", c.stderr)
+	}
+	must(t, dir, "", "belay", "hydrate", "deploy", "--set", "digests.mode=verify")
+
+	source.stop()
+	c = sh(t, dir, "", nil, "belay", "hydrate", "compare", "--set", "digests.mode=update")
+	if c.code != 1 {
+		t.Errorf("the registry is down, and the comparison ends with %d", c.code)
+	}
+	contains(t, "stderr", c.stderr, "connection refused")
+}
+
+// TestMovedTag wants a tag that was pushed again to be noticed by verify, and
+// followed by update.
+func TestMovedTag(t *testing.T) {
+	reg := startRegistry(t, "", "")
+	first := reg.push(t, true)
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"deploy/app.yaml": app(reg.host + "/team/app:1.0")})
+	must(t, dir, "", "belay", "hydrate", "deploy")
+	second := reg.push(t, true)
+	must(t, dir, "", "belay", "hydrate", "deploy") // the lock is sticky
+	contains(t, "app.yaml", read(t, filepath.Join(dir, "deploy", "app.yaml")), "@"+first)
+	c := sh(t, dir, "", nil, "belay", "hydrate", "deploy", "--set", "digests.mode=verify")
+	if c.code != 1 {
+		t.Errorf("a moved tag passes: exit code %d", c.code)
+	}
+	contains(t, "stderr", c.stderr, "the tag 1.0 has moved from "+first+" to "+second)
+	c = must(t, dir, "", "belay", "hydrate", "deploy", "--set", "digests.mode=update", "--set", "digests.platforms=linux/amd64")
+	contains(t, "stderr", c.stderr, "the tag 1.0 has moved: "+first+" → "+second)
+	contains(t, "app.yaml", read(t, filepath.Join(dir, "deploy", "app.yaml")), "@"+second)
+	must(t, dir, "", "belay", "hydrate", "deploy", "--set", "digests.mode=verify")
 }
 
 // certificate writes cert.pem and key.pem for 127.0.0.1.

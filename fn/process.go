@@ -19,6 +19,9 @@ type Options struct {
 	// Progress, if not nil, is told how many images are resolved; see
 	// [digest.Options].
 	Progress func(done, total int)
+	// Previous gives an object of the previous output; nil where there is none.
+	// Without the function, what was read is the previous output.
+	Previous func(*manifest.Object) *manifest.Object
 	// LockFile is the path that a new lock gets; "" for belay.lock.yaml.
 	LockFile string
 	// Partial is set when the list does not hold everything that the lock
@@ -61,6 +64,7 @@ func Process(ctx context.Context, list *manifest.List, cfg Config, opt Options) 
 		moniker.Annotate(list, *cfg.Moniker)
 	}
 	if !list.Failed() {
+		warnJobs(list, opt.Previous)
 		writeLocks(list, locks, opt)
 	}
 	return rep

@@ -176,3 +176,31 @@ func TestSetImage(t *testing.T) {
 		})
 	}
 }
+
+// TestEqual wants meaning compared, and not spelling.
+func TestEqual(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		want bool
+	}{
+		{"{a: 1, b: [x, 'y']}", "b:\n- \"x\"\n- y\na: 1", true},
+		{"{a: 1}", "{a: '1'}", false},
+		{"{a: 1}", "{a: 1, b: 2}", false},
+		{"{a: 1, b: 2}", "{a: 1, c: 2}", false},
+		{"[a, b]", "[b, a]", false},
+		{"[a]", "a", false},
+		{"null", "~", true},
+	} {
+		l, err := ReadFiles([]Input{{Data: []byte("apiVersion: v1\nkind: X\nspec:\n  a: " + strings.ReplaceAll(tt.a, "\n", "\n    ") + "\n  b:\n    " + strings.ReplaceAll(tt.b, "\n", "\n    ") + "\n")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec := l.Objects[0].Root().Get("spec")
+		if got := Equal(spec.Get("a"), spec.Get("b")); got != tt.want {
+			t.Errorf("%s and %s: %t", tt.a, tt.b, got)
+		}
+	}
+	if !Equal(nil, nil) || Equal(nil, &Node{}) {
+		t.Error("nil is equal to nil alone")
+	}
+}

@@ -202,6 +202,31 @@ func (n *Node) Elems() []*Node {
 	return n.content
 }
 
+// Equal tells whether two values mean the same, however they are written: the
+// order of keys does not matter, and a number differs from its text in quotes. A
+// nil node is equal to a nil node alone.
+func Equal(a, b *Node) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	switch {
+	case a.kind != b.kind:
+		return false
+	case a.kind == Scalar:
+		return a.tag == b.tag && (a.tag == tagNull || a.value == b.value)
+	case a.kind == Sequence:
+		return slices.EqualFunc(a.content, b.content, Equal)
+	case a.Len() != b.Len():
+		return false
+	}
+	for k, v := range a.Pairs() {
+		if other := b.Get(k.value); other == nil || !Equal(v, other) {
+			return false
+		}
+	}
+	return true
+}
+
 // isMerge tells whether the key at i is a merge key.
 // https://yaml.org/type/merge.html
 func (n *Node) isMerge(i int) bool {

@@ -67,10 +67,11 @@ func (k *keys) get(ctx context.Context, r name.Repository) (authn.AuthConfig, er
 	}
 	k.mu.Unlock()
 	l.once.Do(func() { l.auth = k.ask(ctx, r) })
-	if l.auth == (authn.AuthConfig{}) && k.custom == nil {
-		l.auth, _ = k.written(r) // the helper of the registry had nothing
+	if l.auth != (authn.AuthConfig{}) || k.custom != nil {
+		return l.auth, ctx.Err()
 	}
-	return l.auth, ctx.Err()
+	auth, _ := k.written(r) // the helper of the registry had nothing
+	return auth, ctx.Err()
 }
 
 // ask asks the programs and services that may know a registry, until one does.
@@ -112,8 +113,8 @@ func (k *keys) sources(host string) []source {
 // helper gives the name of the helper of a registry; "" for none.
 func (k *keys) helper(host string) string {
 	for _, f := range k.files {
-		for _, key := range []string{host, serverURL(host)} {
-			if h := f.CredentialHelpers[key]; h != "" {
+		for key, h := range f.CredentialHelpers {
+			if plainKey(key) == host {
 				return h
 			}
 		}

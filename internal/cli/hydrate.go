@@ -130,6 +130,7 @@ func (j *job) process(ctx context.Context) error {
 		p.report = fn.Process(ctx, p.list, p.config, fn.Options{
 			Resolver: resolver,
 			Progress: j.progress.step,
+			Previous: j.previous(p),
 			LockFile: j.lockFile(p),
 			Partial:  p.partial,
 			Twins:    len(p.kustomized) > 0,
@@ -197,6 +198,31 @@ func (j *job) useOutputLock(p *pack) error {
 	p.inputs = slices.DeleteFunc(p.inputs, func(in manifest.Input) bool { return in.Path == path })
 	p.inputs = append(p.inputs, manifest.Input{Path: path, Data: data})
 	return nil
+}
+
+// previous gives what finds objects of the previous output. In place, that is
+// what was read.
+func (j *job) previous(p *pack) func(*manifest.Object) *manifest.Object {
+	if j.output == "" {
+		return nil
+	}
+	files := map[string]*manifest.List{}
+	return func(o *manifest.Object) *manifest.Object {
+		path := j.target(p, o.File.Path)
+		if files[path] == nil {
+			files[path] = &manifest.List{}
+			data, err := os.ReadFile(path)
+			if list, errRead := manifest.ReadFiles([]manifest.Input{{Path: path, Data: data}}); err == nil && errRead == nil {
+				files[path] = list
+			}
+		}
+		for _, before := range files[path].Objects {
+			if before.ID == o.ID {
+				return before
+			}
+		}
+		return nil
+	}
 }
 
 // resolver gives what finds digests; nil where no registry may be asked.

@@ -54,11 +54,14 @@ func (j *job) processStream(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.report = fn.Process(ctx, p.list, p.config, fn.Options{Resolver: resolver, Progress: j.progress.step, LockFile: j.lock, Durable: j.lock != ""})
+	p.report = fn.Process(ctx, p.list, p.config, fn.Options{Resolver: resolver, Progress: j.progress.step, Previous: noPrevious, LockFile: j.lock, Durable: j.lock != ""})
 	j.progress.end()
 	j.clients.report(p.list)
 	return ctx.Err()
 }
+
+// noPrevious is for a stream, of whose previous output nothing is known.
+func noPrevious(*manifest.Object) *manifest.Object { return nil }
 
 // openStream reads stdin, a stream of documents or a ResourceList, as a package.
 func (j *job) openStream() error {
