@@ -314,24 +314,45 @@ func TestValidateAll(t *testing.T) {
 	}
 }
 
-// FuzzReference wants any text to be either refused, left alone, or pinned with
-// what the author wrote in front.
+// FuzzReference wants any text, in any mode, to be refused, left alone, or
+// pinned with what the author wrote in front; and a second run to change nothing
+// and ask nobody.
 func FuzzReference(f *testing.F) {
-	for _, s := range []string{"nginx", "nginx:1", "a@b", "host:1/x:y@sha256:00", "$(X)", "[::1]:5000/a", "a//b", "ÄÖ:ü", "@", ":", "/", ""} {
-		f.Add(s)
+	for i, s := range []string{"nginx", "nginx:1", "a@b", "host:1/x:y@sha256:00", "$(X)", "[::1]:5000/a", "a//b", "ÄÖ:ü", "@", ":", "/", "", "nginx:1@" + digestOf("old"), "nginx@" + digestOf("old")} {
+		f.Add(s, "index.docker.io/library/nginx:2", uint8(i), i%2 == 0)
 	}
-	f.Fuzz(func(t *testing.T, s string) {
+	f.Fuzz(func(t *testing.T, s, locked string, mode uint8, drop bool) {
 		list, err := manifest.ReadFiles([]manifest.Input{{Data: []byte(pod("x"))}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		o, images := list.Objects[0], manifest.NewImageTable()
 		o.Set(images.Images(o)[0].Node, s)
-		r := &fixed{}
-		stats := Pin(t.Context(), list, Config{Mode: "missing"}, map[string]*lock.Lock{"": {}}, Options{Resolver: r})
+		cfg := Config{Mode: []string{"missing", "update", "verify", "locked"}[mode%4]}
+		if drop {
+			cfg.Tag = "drop"
+		}
+		locks := map[string]*lock.Lock{"": {Images: map[string]string{locked: digestOf("old")}}}
+		stats := Pin(t.Context(), list, cfg, locks, Options{Resolver: &fixed{}})
 		got := images.Images(o)[0].Text()
-		if len(stats.Pins) == 0 && got != s || len(stats.Pins) == 1 && !strings.HasPrefix(got, s+"@sha256:") {
+		base, _, _ := strings.Cut(s, "@")
+		if drop && strings.LastIndex(base, ":") > strings.LastIndex(base, "/") {
+			base = base[:strings.LastIndex(base, ":")]
+		}
+		if len(stats.Pins) == 0 && got != s || len(stats.Pins) == 1 && !strings.HasPrefix(got, base) {
 			t.Errorf("%q became %q", s, got)
+		}
+		if _, digest, ok := strings.Cut(got, "@"); got != s && (!ok || !isDigest(digest)) {
+			t.Errorf("%q became %q, which has no digest", s, got)
+		}
+		if list.Failed() || cfg.Mode == "verify" {
+			return
+		}
+		r := &fixed{}
+		cfg.Mode = "missing"
+		again := Pin(t.Context(), list, cfg, locks, Options{Resolver: r})
+		if len(again.Pins)+len(r.asked) != 0 {
+			t.Errorf("%q became %q, and then %q; asked %q", s, got, images.Images(o)[0].Text(), r.asked)
 		}
 	})
 }
