@@ -63,6 +63,34 @@ func TestReadmeOptions(t *testing.T) {
 	}
 }
 
+// TestDocumentedConfigurations reads every configuration that the documents show.
+func TestDocumentedConfigurations(t *testing.T) {
+	docs, err := filepath.Glob(filepath.Join("docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, doc := range append(docs, "README.md") {
+		data, err := os.ReadFile(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range strings.Split(string(data), "```yaml\n")[1:] {
+			block, _, _ := strings.Cut(part, "```")
+			if !strings.Contains(block, "kind: Belay\n") {
+				continue
+			}
+			found++
+			if _, err := fn.ParseConfigFile([]byte(block)); err != nil {
+				t.Errorf("%s: %v\n%s", doc, err, block)
+			}
+		}
+	}
+	if found < 3 {
+		t.Errorf("%d configurations were found: are the fences still yaml?", found)
+	}
+}
+
 // TestReadmeExample runs what the README shows.
 func TestReadmeExample(t *testing.T) {
 	data, err := os.ReadFile("README.md")

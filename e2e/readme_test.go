@@ -24,10 +24,10 @@ var notRun = map[string]string{
 func TestDocuments(t *testing.T) {
 	need(t, "kpt", installKpt)
 	reg := startRegistry(t, "", "")
-	reg.push(t, false)
+	digest := reg.push(t, false)
 	image := reg.host + "/team/app:1.0"
 	blocks := 0
-	for _, doc := range []string{"README.md", "CONTRIBUTING.md"} {
+	for _, doc := range []string{"README.md", "CONTRIBUTING.md", "docs/images.md"} {
 		for _, block := range shellBlocks(read(t, filepath.Join("..", doc))) {
 			var script []string
 			for line := range strings.SplitSeq(strings.TrimSpace(block), "\n") {
@@ -43,6 +43,7 @@ func TestDocuments(t *testing.T) {
 			files := kustomizeFiles(image, "transformers: [belay.yaml]\n")
 			files["deploy/app.yaml"] = app(image)
 			files["other/app.yaml"] = app(image)
+			files["kbld.lock.yml"] = "apiVersion: kbld.k14s.io/v1alpha1\nkind: Config\noverrides:\n- {image: '" + image + "', newImage: '" + reg.host + "/team/app@" + digest + "'}\n"
 			files["pkg/Kptfile"] = kptfile("pipeline:\n  mutators:\n  - exec: belay\n")
 			files["pkg/app.yaml"] = app(image)
 			if strings.Contains(block, "| belay hydrate -") {
