@@ -3,11 +3,37 @@ package e2e_test
 import (
 	"bytes"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"testing"
 	"time"
 )
+
+// TestProxy wants the proxy of the environment to be asked.
+func TestProxy(t *testing.T) {
+	asked := make(chan string, 16)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.Method + " " + r.Host
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	defer proxy.Close()
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"deploy/app.yaml": app("registry.example.com/team/app:1.0")})
+	c := sh(t, dir, "", []string{"HTTPS_PROXY=" + proxy.URL, "NO_PROXY=", "no_proxy="}, "belay", "hydrate", "deploy")
+	if c.code != 1 {
+		t.Errorf("exit code %d\n%s", c.code, c.stderr)
+	}
+	select {
+	case got := <-asked:
+		if got != "CONNECT registry.example.com:443" {
+			t.Errorf("the proxy was asked for %s", got)
+		}
+	default:
+		t.Errorf("the proxy was not asked:\n%s", c.stderr)
+	}
+}
 
 // TestInterrupt ends a run that waits for a registry that never answers, and
 // wants nothing written.

@@ -266,7 +266,7 @@ func TestProgress(t *testing.T) {
 		calls.Add(1)
 		last.Store(max(last.Load(), int64(done*100+total)))
 	}})
-	if calls.Load() != 2 || last.Load() != 202 {
+	if calls.Load() != 3 || last.Load() != 202 {
 		t.Errorf("%d calls, the last %d", calls.Load(), last.Load())
 	}
 }

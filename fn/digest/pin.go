@@ -26,7 +26,8 @@ type Options struct {
 	// error.
 	Resolver Resolver
 	// Progress, if not nil, is told how many of the references that have to be
-	// asked for are done. It is called from several goroutines.
+	// asked for are done, first that it is none. It is called from several
+	// goroutines.
 	Progress func(done, total int)
 }
 
@@ -201,11 +202,12 @@ func (p *pinner) resolve(ctx context.Context) {
 		defer cancel()
 	}
 	var done atomic.Int64
-	progress := func() {
-		if n := done.Add(1); p.opt.Progress != nil {
-			p.opt.Progress(int(n), len(open))
+	progress := func(n int64) {
+		if p.opt.Progress != nil {
+			p.opt.Progress(int(done.Add(n)), len(open))
 		}
 	}
+	progress(0)
 	var registries sync.WaitGroup
 	for _, queue := range byRegistry(open) {
 		registries.Go(func() {
@@ -214,7 +216,7 @@ func (p *pinner) resolve(ctx context.Context) {
 			for _, a := range queue {
 				g.Go(func() error {
 					p.ask(ctx, a)
-					progress()
+					progress(1)
 					return nil // every failure is reported, none ends the others
 				})
 			}

@@ -19,6 +19,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/belay-krm/belay/fn/digest"
+	"github.com/belay-krm/belay/fn/lock"
+	"github.com/belay-krm/belay/fn/manifest"
 )
 
 // TestMirror wants images looked up where the configuration says, and a warning
@@ -85,6 +87,34 @@ func TestDockerHubMirror(t *testing.T) {
 		}
 		if got, err := c.Resolve(t.Context(), tag); err != nil || got.Digest != want {
 			t.Errorf("%s: %v, %v", spelling, got, err)
+		}
+	}
+}
+
+// TestPin wants one HEAD for an image in five spellings, which stay, and no
+// request in the second run.
+func TestPin(t *testing.T) {
+	mirror := newFake(t)
+	_, hash := mirror.push(t, "hub/library/nginx:1")
+	network := digest.NetworkConfig{Registries: []digest.Registry{{Host: "docker.io", Mirror: mirror.host + "/hub"}}}
+	spellings := []string{"nginx:1", "library/nginx:1", "docker.io/nginx:1", "docker.io/library/nginx:1", "index.docker.io/library/nginx:1"}
+	text := deployments(spellings)
+	locks := map[string]*lock.Lock{"": {}}
+	for run, want := range []int{1, 0} {
+		list, err := manifest.ReadFiles([]manifest.Input{{Data: text, Stream: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mirror.quietly(func() {})
+		c := mustNew(t, with(network))
+		stats := digest.Pin(t.Context(), list, digest.Config{Mode: "missing", Jobs: 16}, locks, digest.Options{Resolver: c})
+		if mirror.count("HEAD") != want || run == 1 && c.Requests() != 0 || len(stats.Pins) != 1200 || list.Failed() {
+			t.Errorf("run %d: %d HEAD, %d requests, %d pins: %v", run, mirror.count("HEAD"), c.Requests(), len(stats.Pins), list.Findings(manifest.Error))
+		}
+		for i, p := range stats.Pins {
+			if want := spellings[i%5] + "@" + hash.String(); p.To != want {
+				t.Fatalf("%s became %s, want %s", p.From, p.To, want)
+			}
 		}
 	}
 }

@@ -27,16 +27,16 @@ func newClients(env Env) *clients { return &clients{dial: env.Dial, by: map[stri
 
 // of gives the client of a configuration. Certificates that are files are read,
 // below dir where their paths are relative.
-func (c *clients) of(n digest.NetworkConfig, dir string) (*onceClient, error) {
-	n, err := readCertificates(n, dir)
+func (c *clients) of(cfg digest.Config, dir string) (*onceClient, error) {
+	n, err := readCertificates(cfg.Network, dir)
 	if err != nil {
 		return nil, err
 	}
-	key := fmt.Sprintf("%+v", n)
+	key := fmt.Sprintf("%d %+v", cfg.Jobs, n)
 	if c.by[key] != nil {
 		return c.by[key], nil
 	}
-	o := &onceClient{dial: func() (Client, error) { return c.dial(n) }, asked: map[string]*reply{}}
+	o := &onceClient{dial: func() (Client, error) { return c.dial(n) }, jobs: cfg.Jobs, asked: map[string]*reply{}, slots: map[string]chan bool{}}
 	if len(n.Registries) > 0 {
 		// Certificates that cannot be used are an error of the configuration.
 		if _, err := o.connect(); err != nil {
@@ -94,14 +94,17 @@ func (c *clients) report(list *manifest.List) {
 }
 
 // A onceClient makes its client when it is first needed, and asks it once for
-// each reference of a run, in however many packages it stands.
+// each reference of a run, in however many packages it stands, and of each
+// registry for so many at a time as jobs says.
 type onceClient struct {
 	dial func() (Client, error)
+	jobs int
 
 	mu     sync.Mutex
 	client Client
 	err    error
 	asked  map[string]*reply
+	slots  map[string]chan bool // by registry
 }
 
 // A reply is what the client says of one reference.
@@ -133,23 +136,46 @@ func (c *onceClient) reply(key string) *reply {
 
 // Resolve implements digest.Resolver.
 func (c *onceClient) Resolve(ctx context.Context, ref name.Reference) (digest.Image, error) {
+	r := c.ask(ctx, ref.Context(), ref.Name(), func(client Client, r *reply) {
+		r.image, r.err = client.Resolve(ctx, ref)
+	})
+	return r.image, r.err
+}
+
+// ask gives what the client says, which is found out by the first who asks.
+func (c *onceClient) ask(ctx context.Context, repo name.Repository, key string, find func(Client, *reply)) *reply {
 	client, err := c.connect()
 	if err != nil {
-		return digest.Image{}, err
+		return &reply{err: err}
 	}
-	r := c.reply(ref.Name())
-	r.once.Do(func() { r.image, r.err = client.Resolve(ctx, ref) })
-	return r.image, r.err
+	r := c.reply(key)
+	r.once.Do(func() {
+		slot := c.slot(repo.RegistryStr())
+		select {
+		case slot <- true:
+			defer func() { <-slot }()
+			find(client, r)
+		case <-ctx.Done():
+			r.err = ctx.Err()
+		}
+	})
+	return r
+}
+
+func (c *onceClient) slot(registry string) chan bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.slots[registry] == nil {
+		c.slots[registry] = make(chan bool, max(c.jobs, 1))
+	}
+	return c.slots[registry]
 }
 
 // Platforms implements digest.Resolver.
 func (c *onceClient) Platforms(ctx context.Context, ref name.Digest) ([]string, error) {
-	client, err := c.connect()
-	if err != nil {
-		return nil, err
-	}
-	r := c.reply("platforms " + ref.Name())
-	r.once.Do(func() { r.platforms, r.err = client.Platforms(ctx, ref) })
+	r := c.ask(ctx, ref.Context(), "platforms "+ref.Name(), func(client Client, r *reply) {
+		r.platforms, r.err = client.Platforms(ctx, ref)
+	})
 	return r.platforms, r.err
 }
 

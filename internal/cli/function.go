@@ -43,9 +43,9 @@ func hydrateList(ctx context.Context, env Env, list *manifest.List) error {
 	}
 	net := newClients(env)
 	progress := newProgress(env)
-	opt := fn.Options{Progress: progress.step}
+	opt := fn.Options{Progress: progress.part()}
 	if asksRegistries(cfg.Digests) {
-		if opt.Resolver, err = net.of(cfg.Digests.Network, ""); err != nil {
+		if opt.Resolver, err = net.of(cfg.Digests, ""); err != nil {
 			return refuse(env, p, list, err)
 		}
 	}

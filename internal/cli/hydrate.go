@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/belay-krm/belay/fn"
 	"github.com/belay-krm/belay/fn/digest"
@@ -117,26 +118,37 @@ func (j *job) processAny(ctx context.Context) error {
 	return j.process(ctx)
 }
 
+// packsAtOnce is how many packages are hydrated at a time.
+const packsAtOnce = 16
+
 // process reads the packages and hydrates each in memory.
 func (j *job) process(ctx context.Context) error {
 	if err := j.read(); err != nil {
 		return err
 	}
+	// Packages wait for registries together, not one after the other.
+	var g errgroup.Group
+	g.SetLimit(packsAtOnce)
 	for _, p := range j.packs {
 		resolver, err := j.resolver(p)
 		if err != nil {
 			return err
 		}
-		p.report = fn.Process(ctx, p.list, p.config, fn.Options{
-			Resolver: resolver,
-			Progress: j.progress.step,
-			Previous: j.previous(p),
-			LockFile: j.lockFile(p),
-			Partial:  p.partial,
-			Twins:    len(p.kustomized) > 0,
+		g.Go(func() error {
+			p.report = fn.Process(ctx, p.list, p.config, fn.Options{
+				Resolver: resolver,
+				Progress: j.progress.part(),
+				Previous: j.previous(p),
+				LockFile: j.lockFile(p),
+				Partial:  p.partial,
+				Twins:    len(p.kustomized) > 0,
+			})
+			p.refuseKustomized()
+			return nil // what fails is in the results
 		})
-		p.refuseKustomized()
 	}
+	// No function of the group fails.
+	_ = g.Wait()
 	j.progress.end()
 	if len(j.packs) > 0 {
 		j.clients.report(j.packs[len(j.packs)-1].list)
@@ -230,7 +242,7 @@ func (j *job) resolver(p *pack) (digest.Resolver, error) {
 	if j.offline || !asksRegistries(p.config.Digests) {
 		return nil, nil
 	}
-	c, err := j.clients.of(p.config.Digests.Network, p.configDir)
+	c, err := j.clients.of(p.config.Digests, p.configDir)
 	if err != nil {
 		return nil, err
 	}

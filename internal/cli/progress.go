@@ -13,39 +13,73 @@ type progress struct {
 	out  io.Writer // nil for none
 	wait time.Duration
 
-	mu    sync.Mutex
-	since time.Time
-	last  time.Time
-	shown bool
+	mu          sync.Mutex
+	timer       *time.Timer // until the line is shown
+	done, total int
+	last        time.Time // when it was written; zero while it is not shown
 }
 
 func newProgress(env Env) *progress {
-	p := &progress{wait: time.Second, since: time.Now()}
+	p := &progress{wait: time.Second}
 	if env.StderrTerminal {
 		p.out = env.Stderr
 	}
 	return p
 }
 
-// step shows how much is done. Often called, it writes ten times a second.
+// part gives what notes how much of one part of the work is done: of one
+// package, say. It may be called by several goroutines, in any order.
+func (p *progress) part() func(done, total int) {
+	if p.out == nil {
+		return nil
+	}
+	var before, of int
+	return func(done, total int) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		done = max(done, before)
+		p.step(done-before, total-of)
+		before, of = done, total
+	}
+}
+
+// step adds to what is done and to be done. The first call starts the clock;
+// often called, it writes ten times a second. The caller holds the lock.
 func (p *progress) step(done, total int) {
+	p.done, p.total = p.done+done, p.total+total
+	if p.timer == nil {
+		p.timer = time.AfterFunc(p.wait, p.show)
+	}
+	if !p.last.IsZero() && time.Since(p.last) > time.Second/10 {
+		p.write()
+	}
+}
+
+// show writes the line, unless the work ended before.
+func (p *progress) show() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := time.Now()
-	if p.out == nil || now.Sub(p.since) < p.wait || p.shown && now.Sub(p.last) < time.Second/10 {
-		return
+	if p.timer != nil {
+		p.write()
 	}
-	p.shown, p.last = true, now
+}
+
+// write writes the line. The caller holds the lock.
+func (p *progress) write() {
+	p.last = time.Now()
 	// Nothing can be done about a terminal that cannot be written.
-	_, _ = fmt.Fprintf(p.out, "\r\x1b[Kbelay: resolved %d of %s", done, count(total, "image"))
+	_, _ = fmt.Fprintf(p.out, "\r\x1b[Kbelay: resolved %d of %s", p.done, count(p.total, "image"))
 }
 
 // end takes the line away.
 func (p *progress) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.shown {
-		_, _ = fmt.Fprint(p.out, "\r\x1b[K")
-		p.shown = false
+	if p.timer != nil {
+		p.timer.Stop()
 	}
+	if !p.last.IsZero() {
+		_, _ = fmt.Fprint(p.out, "\r\x1b[K")
+	}
+	p.timer, p.last, p.done, p.total = nil, time.Time{}, 0, 0
 }

@@ -54,7 +54,7 @@ func (j *job) processStream(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.report = fn.Process(ctx, p.list, p.config, fn.Options{Resolver: resolver, Progress: j.progress.step, Previous: noPrevious, LockFile: j.lock, Durable: j.lock != ""})
+	p.report = fn.Process(ctx, p.list, p.config, fn.Options{Resolver: resolver, Progress: j.progress.part(), Previous: noPrevious, LockFile: j.lock, Durable: j.lock != ""})
 	j.progress.end()
 	j.clients.report(p.list)
 	return ctx.Err()
