@@ -77,13 +77,13 @@ type pinner struct {
 	opt     Options
 	tags    map[string][]string // by package, repository and digest: the tags that the locks know it by
 	uses    []*use
-	answers map[string]*answer // by package, canonical reference and want
-	single  []string           // images for a single platform
+	answers []*answer // in the order of their first uses
+	single  []string  // images for a single platform
 	stats   Stats
 }
 
 func newPinner(list *manifest.List, cfg Config, locks map[string]*lock.Lock) *pinner {
-	p := &pinner{list: list, cfg: cfg, rules: cfg.rules(), locks: locks, tags: map[string][]string{}, answers: map[string]*answer{}}
+	p := &pinner{list: list, cfg: cfg, rules: cfg.rules(), locks: locks, tags: map[string][]string{}}
 	for pkg, l := range locks {
 		for ref, digest := range l.Images {
 			key := tagsKey(pkg, ref[:max(lastColon(ref), 0)], digest)
@@ -115,14 +115,12 @@ type answer struct {
 	err    error
 	locked bool
 
-	has    []string // platforms, where some were asked for
+	platforms bool // some are asked for
+
+	has    []string
 	hasErr error
 	// told and toldMoved are set when warnings were given, once for all uses.
 	told, toldMoved, toldPlatforms bool
-}
-
-func (u *use) key() string {
-	return fmt.Sprintf("%s\x00%s\x00%d", u.object.Package, u.reference().Name(), u.want)
 }
 
 // reference gives what has to be asked for.
@@ -152,25 +150,37 @@ func (p *pinner) find() {
 	}
 }
 
-// lookUp takes from the locks what they hold.
+// lookUp gives each use its answer, and takes from the locks what they hold.
 func (p *pinner) lookUp() {
+	known := map[string]*answer{} // by package, canonical reference and want
 	for _, u := range p.uses {
-		if u.err != nil || u.want == wantNothing || p.answers[u.key()] != nil {
+		if u.err != nil || u.want == wantNothing {
 			continue
 		}
-		a := &answer{use: u, ref: u.reference(), held: p.locks[u.object.Package].Images[u.tag.Name()]}
-		p.answers[u.key()] = a
-		p.stats.Unique++
-		switch {
-		case a.held != "" && !isDigest(a.held):
-			a.err = &Error{Class: Malformed, Hint: "remove the line, and run belay hydrate", Err: fmt.Errorf("the lock's digest of %s is not a digest", u.tag.Name())}
-		case a.held != "" && (u.want == wantLocked || u.want == wantAny):
-			a.digest, a.locked = a.held, true
-			p.stats.FromLock++
-		case u.want == wantLocked:
-			a.err = &Error{Class: NotLocked, Hint: "run belay hydrate, and commit the lock", Err: errors.New(u.unlocked())}
+		key := fmt.Sprintf("%s\x00%s\x00%d", u.object.Package, u.reference().Name(), u.want)
+		if known[key] == nil {
+			known[key] = p.lookUpAnswer(u)
+			p.answers = append(p.answers, known[key])
 		}
+		u.answer = known[key]
+		u.answer.platforms = u.answer.platforms || len(u.platforms) > 0
 	}
+	p.stats.Unique = len(p.answers)
+}
+
+// lookUpAnswer gives what the lock knows for a use.
+func (p *pinner) lookUpAnswer(u *use) *answer {
+	a := &answer{use: u, ref: u.reference(), held: p.locks[u.object.Package].Images[u.tag.Name()]}
+	switch {
+	case a.held != "" && !isDigest(a.held):
+		a.err = &Error{Class: Malformed, Hint: "remove the line, and run belay hydrate", Err: fmt.Errorf("the lock's digest of %s is not a digest", u.tag.Name())}
+	case a.held != "" && (u.want == wantLocked || u.want == wantAny):
+		a.digest, a.locked = a.held, true
+		p.stats.FromLock++
+	case u.want == wantLocked:
+		a.err = &Error{Class: NotLocked, Hint: "run belay hydrate, and commit the lock", Err: errors.New(u.unlocked())}
+	}
+	return a
 }
 
 func isDigest(s string) bool {
@@ -233,17 +243,12 @@ func (p *pinner) unresolved() []*answer {
 	var out []*answer
 	nth := map[string]int{}
 	order := map[*answer]int{}
-	for _, u := range p.uses {
-		if u.err != nil || u.want == wantNothing {
-			continue
+	for _, a := range p.answers {
+		if a.digest == "" && a.err == nil {
+			nth[a.use.repo]++
+			order[a] = nth[a.use.repo]
+			out = append(out, a)
 		}
-		a := p.answers[u.key()]
-		if a.digest != "" || a.err != nil || order[a] != 0 {
-			continue
-		}
-		nth[u.repo]++
-		order[a] = nth[u.repo]
-		out = append(out, a)
 	}
 	slices.SortStableFunc(out, func(a, b *answer) int { return cmp.Compare(order[a], order[b]) })
 	return out
@@ -269,7 +274,7 @@ func (p *pinner) ask(ctx context.Context, a *answer) {
 		return
 	}
 	a.image, a.digest = image, image.Digest.String()
-	if p.wantsPlatforms(a) {
+	if a.platforms {
 		a.has, a.hasErr = p.opt.Resolver.Platforms(ctx, a.use.tag.Digest(a.digest))
 	}
 }
@@ -284,10 +289,4 @@ func (p *pinner) ended(ctx context.Context) error {
 		return &Error{Class: Network, Hint: "raise digests.network.deadline", Err: fmt.Errorf("no answer before the deadline of %d s", p.cfg.Network.Deadline)}
 	}
 	return ctx.Err()
-}
-
-func (p *pinner) wantsPlatforms(a *answer) bool {
-	return slices.ContainsFunc(p.uses, func(u *use) bool {
-		return len(u.platforms) > 0 && u.err == nil && u.want != wantNothing && p.answers[u.key()] == a
-	})
 }

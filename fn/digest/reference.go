@@ -36,8 +36,10 @@ type use struct {
 	tagForm   string
 	platforms []string
 
-	// want is what has to be known to treat it.
-	want want
+	// want is what has to be known to treat it, and answer what is known then;
+	// nil where it wants nothing.
+	want   want
+	answer *answer
 	// edited is set where the digest is that of another tag.
 	edited bool
 	// recalled is set where the lock gave the tag.

@@ -22,10 +22,10 @@ func (p *pinner) write() {
 			p.fail(u, u.err)
 		case u.want == wantNothing:
 			p.leave(u)
-		case p.answers[u.key()].err != nil:
-			p.fail(u, fmt.Errorf("%s: %w", u.text, p.answers[u.key()].err))
+		case u.answer.err != nil:
+			p.fail(u, fmt.Errorf("%s: %w", u.text, u.answer.err))
 		default:
-			p.settleAnswer(u, p.answers[u.key()])
+			p.settleAnswer(u, u.answer)
 		}
 	}
 	p.warnSingle()

@@ -24,6 +24,7 @@ func classify(host string, err error) *digest.Error {
 		return &digest.Error{Class: c, Hint: hint, Err: fmt.Errorf(format, a...)}
 	}
 	const offline = "check the connection, or set digests.mode: locked"
+	who := culprit(host, err)
 	var te *transport.Error
 	var off *forbidden
 	var dns *net.DNSError
@@ -33,21 +34,40 @@ func classify(host string, err error) *digest.Error {
 	case errors.As(err, &off):
 		return fail(digest.Forbidden, "name it in digests.network.allow", "%s", cause(err))
 	case errors.Is(err, errLinkLocal):
-		return fail(digest.Forbidden, "name a registry, or name this one in digests.network.allow", "%s: %w", host, errLinkLocal)
+		return fail(digest.Forbidden, "name a registry, or name this one in digests.network.allow", "%s: %w", who, errLinkLocal)
 	case errors.Is(err, errRedirects):
-		return fail(digest.Network, "check the registry", "%s: %w", host, errRedirects)
+		return fail(digest.Network, "check the registry", "%s: %w", who, errRedirects)
 	case errors.Is(err, errLie):
 		return fail(digest.Malformed, "check the registry, and what is between", "%s: %s", host, cause(err))
 	case isUntrusted(err):
-		return fail(digest.TLS, "name the authority in digests.network.registries, or with SSL_CERT_FILE", "the certificate of %s is not trusted: %s", host, cause(err))
+		return fail(digest.TLS, "name the authority in digests.network.registries, or with SSL_CERT_FILE", "the certificate of %s is not trusted: %s", who, cause(err))
 	case isPlain(err):
-		return fail(digest.TLS, "set plainHTTP for it in digests.network.registries", "%s does not speak TLS", host)
+		return fail(digest.TLS, "set plainHTTP for it in digests.network.registries", "%s does not speak TLS", who)
 	case errors.As(err, &dns):
 		return fail(digest.Network, "check the name of the registry", "no such host: %s", dns.Name)
 	case isTimeout(err):
-		return fail(digest.Network, offline, "%s does not answer", host)
+		return fail(digest.Network, offline, "%s does not answer", who)
 	}
-	return fail(digest.Network, offline, "asking %s: %s", host, cause(err))
+	return fail(digest.Network, offline, "asking %s: %s", who, cause(err))
+}
+
+// culprit gives the host that failed: the registry, or where it led.
+func culprit(host string, err error) string {
+	at := host
+	var te *transport.Error
+	var ue *url.Error
+	switch {
+	case errors.As(err, &te) && te.Request != nil:
+		at = te.Request.URL.Host
+	case errors.As(err, &ue):
+		if u, errURL := url.Parse(ue.URL); errURL == nil {
+			at = u.Host
+		}
+	}
+	if at == host {
+		return host
+	}
+	return at + " (for " + host + ")"
 }
 
 // isTimeout tells whether an answer did not come in time.
@@ -75,10 +95,7 @@ type failure func(c digest.Class, hint, format string, a ...any) *digest.Error
 
 // classifyStatus speaks of an answer that is no success.
 func classifyStatus(host string, te *transport.Error, fail failure) *digest.Error {
-	who := host
-	if te.Request != nil && te.Request.URL.Host != host {
-		who = te.Request.URL.Host + ", for " + host + ","
-	}
+	who := culprit(host, te)
 	switch te.StatusCode {
 	case http.StatusNotFound:
 		return fail(digest.NotFound, "check the tag, or set digests.mode: locked", "no such tag")

@@ -47,9 +47,10 @@ type Options struct {
 
 // A Client resolves tags. It may be used by several goroutines.
 type Client struct {
-	opt      Options
 	keys     *keys
 	guard    *guard
+	http     *http.Client
+	configs  map[string]digest.Registry // by host
 	requests atomic.Int64
 
 	mu       sync.Mutex
@@ -60,42 +61,32 @@ type Client struct {
 // New gives a client. It opens no connection. The error is about certificates
 // that cannot be read.
 func New(opt Options) (*Client, error) {
-	c := &Client{opt: opt, guard: newGuard(opt.Network.Allow), hosts: map[string]*host{}}
+	c := &Client{guard: newGuard(opt.Network.Allow), configs: map[string]digest.Registry{}, hosts: map[string]*host{}}
 	c.keys = newKeys(opt, c.warn)
-	// One transport for all that need nothing special, so that connections to
-	// a mirror are shared.
-	plain := c.guard.transport(nil)
+	routes := router{"": c.guard.transport(nil)}
 	for i, r := range opt.Network.Registries {
 		tls, err := tlsConfig(r)
 		if err != nil {
 			return nil, fmt.Errorf("digests.network.registries[%d] (%s): %w", i, r.Host, err)
 		}
-		base := plain
+		name := digest.CanonicalHost(r.Host)
+		c.configs[name] = r
 		if tls != nil {
-			base = c.guard.transport(tls)
+			routes[name] = c.guard.transport(tls)
 		}
-		c.hosts[digest.CanonicalHost(r.Host)] = c.newHost(r, base)
 	}
-	c.hosts[""] = c.newHost(digest.Registry{}, plain) // the pattern of all others
+	c.http = &http.Client{Transport: newRetrier(opt, routes, &c.requests), CheckRedirect: c.guard.redirect}
 	return c, nil
-}
-
-func (c *Client) newHost(r digest.Registry, base http.RoundTripper) *host {
-	h := &host{client: c, name: digest.CanonicalHost(r.Host), config: r, repos: map[string]*repository{}}
-	h.http = &http.Client{Transport: newRetrier(c.opt, base, &c.requests), CheckRedirect: c.guard.redirect}
-	return h
 }
 
 // host gives the registry of a name.
 func (c *Client) host(name string) *host {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h := c.hosts[name]
-	if h == nil {
-		h = &host{client: c, name: name, http: c.hosts[""].http, repos: map[string]*repository{}}
-		c.hosts[name] = h
+	if c.hosts[name] == nil {
+		c.hosts[name] = &host{client: c, name: name, config: c.configs[name], repos: map[string]*repository{}}
 	}
-	return h
+	return c.hosts[name]
 }
 
 // Requests gives the number of HTTP requests sent so far, those of handshakes

@@ -43,7 +43,7 @@ func FuzzAnswers(f *testing.F) {
 			resp.Header.Set("Content-Type", contentType)
 			return resp, nil
 		}
-		c.host("r.example.com").http = &http.Client{Transport: roundTrip(answer)}
+		c.http = &http.Client{Transport: roundTrip(answer)}
 		tag, err := name.NewTag("r.example.com/a:1")
 		if err != nil {
 			t.Fatal(err)

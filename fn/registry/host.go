@@ -26,7 +26,6 @@ type host struct {
 	client *Client
 	name   string
 	config digest.Registry
-	http   *http.Client
 
 	greeting sync.Mutex // held while the registry is greeted
 	scheme   string     // "" before the greeting
@@ -112,7 +111,7 @@ func (h *host) ping(ctx context.Context, scheme string) (challenge, error) {
 // send sends a request as it is.
 func (h *host) send(req *http.Request) (*http.Response, error) {
 	req.Header.Set("User-Agent", "belay")
-	return h.http.Do(req)
+	return h.client.http.Do(req)
 }
 
 // drain reads a body to its end, so that the connection can be used again.

@@ -161,6 +161,24 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// TestTLSOfTokenService wants the settings of a registry not to hold for the
+// token service that it names.
+func TestTLSOfTokenService(t *testing.T) {
+	f, _ := secure(t, nil)
+	service, ca := secure(t, nil)
+	tag, want := f.push(t, "a/b:1")
+	f.answer = f.bearer("https://"+service.host+"/token", false, 0)
+	service.answer = f.answer
+	registries := []digest.Registry{{Host: f.host, SkipVerify: true}}
+	_, err := mustNew(t, with(digest.NetworkConfig{Registries: registries})).Resolve(t.Context(), tag)
+	wantClass(t, err, digest.TLS, "the certificate of "+service.host+" (for "+f.host+") is not trusted")
+	registries = append(registries, digest.Registry{Host: service.host, CA: ca})
+	got, err := mustNew(t, with(digest.NetworkConfig{Registries: registries})).Resolve(t.Context(), tag)
+	if err != nil || got.Digest != want {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
 // TestClientCertificate wants the certificate of the configuration to be shown.
 func TestClientCertificate(t *testing.T) {
 	cert, key := selfSigned(t)
@@ -207,15 +225,13 @@ func selfSigned(t *testing.T) (cert, key []byte) {
 func TestPlainHTTP(t *testing.T) {
 	var asked []string
 	c := mustNew(t, with(digest.NetworkConfig{Registries: []digest.Registry{{Host: "plain.example.com", PlainHTTP: true}}}))
-	for _, h := range []string{"plain.example.com", "10.0.0.1:5000"} {
-		c.host(h).http = &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-			asked = append(asked, r.URL.String())
-			if r.URL.Scheme == "https" {
-				return nil, tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}
-			}
-			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Header: http.Header{"Docker-Content-Digest": {"sha256:" + strings.Repeat("a", 64)}}, Request: r}, nil
-		})}
-	}
+	c.http = &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		asked = append(asked, r.URL.String())
+		if r.URL.Scheme == "https" {
+			return nil, tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}
+		}
+		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Header: http.Header{"Docker-Content-Digest": {"sha256:" + strings.Repeat("a", 64)}}, Request: r}, nil
+	})}
 	plain, err := name.NewTag("plain.example.com/a:1")
 	if err != nil {
 		t.Fatal(err)

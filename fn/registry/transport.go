@@ -53,6 +53,19 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
+// A router sends requests over the transport of their host, so that certificates
+// of one registry are not shown to the token service of another, nor trusted there.
+// "" is that of all others.
+type router map[string]http.RoundTripper
+
+// RoundTrip implements http.RoundTripper.
+func (r router) RoundTrip(req *http.Request) (*http.Response, error) {
+	if base, ok := r[req.URL.Host]; ok {
+		return base.RoundTrip(req)
+	}
+	return r[""].RoundTrip(req)
+}
+
 // once sends a request, whose time ends at the latest when the body is closed.
 func (r *retrier) once(req *http.Request) (*http.Response, error) {
 	r.requests.Add(1)
