@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/belay-krm/belay/fn/digest"
 	"github.com/belay-krm/belay/fn/manifest"
 	"github.com/belay-krm/belay/fn/moniker"
@@ -332,6 +334,23 @@ func Override(cfg Config, settings []string) (Config, error) {
 	}
 	r.validate(cfg)
 	return cfg, errors.Join(r.errs...)
+}
+
+// AddConfigurations gives a configuration with the nameReference of a file of
+// kustomize's configurations; what else the file holds is for kustomize.
+// https://kubectl.docs.kubernetes.io/references/kustomize/kustomization/configurations/
+func AddConfigurations(cfg Config, data []byte) (Config, error) {
+	var file struct {
+		NameReference []version.NameReference `json:"nameReference"`
+	}
+	if err := yaml.Unmarshal(data, &file); err != nil {
+		return cfg, fmt.Errorf("is no configuration of kustomize: %w", err)
+	}
+	if len(file.NameReference) == 0 {
+		return cfg, errors.New("has no nameReference")
+	}
+	cfg.Versions.NameReference = slices.Concat(cfg.Versions.NameReference, file.NameReference)
+	return cfg, cfg.Versions.Validate()
 }
 
 // option reads one flat option.

@@ -159,7 +159,7 @@ func (v *validator) platforms(at string, list []string) {
 }
 
 func (v *validator) field(at string, f Field) {
-	if len(splitPath(f.Path)) == 0 || slices.Contains(splitPath(f.Path), "") {
+	if slices.Contains(manifest.SplitPath(f.Path), "") {
 		v.fail(at+".path", "%q: must be keys separated by /, such as spec/image", f.Path)
 	}
 	if f.Create {
@@ -209,21 +209,11 @@ func hasHost(s string) bool {
 	return strings.ContainsAny(host, ".:") || host == "localhost"
 }
 
-// splitPath reads the path of a fieldSpec.
-// https://github.com/kubernetes-sigs/kustomize/blob/master/kyaml/utils/pathsplitter.go
-func splitPath(s string) []string {
-	var out []string
-	for p := range strings.SplitSeq(strings.ReplaceAll(strings.TrimPrefix(s, "/"), `\/`, "\x00"), "/") {
-		out = append(out, strings.TrimSuffix(strings.ReplaceAll(p, "\x00", "/"), "[]"))
-	}
-	return out
-}
-
 // table gives the image fields that the configuration knows.
 func (c Config) table() *manifest.ImageTable {
 	rows := make([]manifest.ImageRow, 0, len(c.Fields))
 	for _, f := range c.Fields {
-		r := manifest.ImageRow{Group: f.Group, Version: f.Version, Path: splitPath(f.Path)}
+		r := manifest.ImageRow{Group: f.Group, Version: f.Version, Path: manifest.SplitPath(f.Path)}
 		if f.Kind != "" {
 			r.Kinds = []string{f.Kind}
 		}

@@ -355,13 +355,14 @@ func (c *imageCollector) follow(rows []ImageRow) {
 }
 
 func (r ImageRow) covers(o *Object) bool {
-	_, version, ok := strings.Cut(o.ID.APIVersion, "/")
-	if !ok {
-		version = o.ID.APIVersion
-	}
-	return (r.Version == "" || r.Version == version) &&
-		(r.Kinds == nil || slices.Contains(r.Kinds, o.ID.Kind)) &&
-		(r.Selects == nil || r.Selects(o))
+	return isOf(o, r.Version, r.Kinds) && (r.Selects == nil || r.Selects(o))
+}
+
+// isOf tells whether an object is of a version and of one of some kinds; "" and
+// nil stand for any.
+func isOf(o *Object, version string, kinds []string) bool {
+	return (version == "" || version == o.ID.APIVersion[strings.LastIndexByte(o.ID.APIVersion, '/')+1:]) &&
+		(kinds == nil || slices.Contains(kinds, o.ID.Kind))
 }
 
 // field adds the field that a row led to, if it is of the kind that the row
@@ -381,6 +382,17 @@ func (c *imageCollector) field(n *Node, r ImageRow) {
 // names that kinds give it.
 func pullPolicy(m *Node) string {
 	return cmp.Or(m.Get("imagePullPolicy").Value(), m.Get("pullPolicy").Value(), m.Get("packagePullPolicy").Value())
+}
+
+// SplitPath reads the path of a fieldSpec of kustomize: keys between slashes; a
+// slash in a key is written \/, and [] behind the key of a list says nothing.
+// https://github.com/kubernetes-sigs/kustomize/blob/master/kyaml/utils/pathsplitter.go
+func SplitPath(s string) []string {
+	var out []string
+	for p := range strings.SplitSeq(strings.ReplaceAll(strings.TrimPrefix(s, "/"), `\/`, "\x00"), "/") {
+		out = append(out, strings.TrimSuffix(strings.ReplaceAll(p, "\x00", "/"), "[]"))
+	}
+	return out
 }
 
 // followPath visits what path leads to, going into each element of lists.

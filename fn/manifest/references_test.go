@@ -34,7 +34,6 @@ func schemaRefs(s *openapi.ResourceSchema, path string, found map[string]bool) {
 		ref := p.Ref.String()
 		if p.Items != nil && p.Items.Schema != nil {
 			ref = p.Items.Schema.Ref.String()
-			at += "[]"
 		}
 		kind := ref[strings.LastIndex(ref, ".")+1:]
 		if target, ok := namesTarget[kind]; ok {
@@ -57,11 +56,11 @@ func schemaRefs(s *openapi.ResourceSchema, path string, found map[string]bool) {
 func tableRefs(t *RefTable) map[string]bool {
 	out := map[string]bool{}
 	write := func(prefix string, r refRow) {
-		out[r.kind+" "+prefix+strings.ReplaceAll(strings.Join(r.path, "."), ".[]", "[]")] = true
+		out[r.kind+" "+prefix+strings.Join(r.path, ".")] = true
 	}
 	for list := range imageKeys {
 		for _, r := range t.containers {
-			write(list+"[].", r)
+			write(list+".", r)
 		}
 	}
 	for _, r := range t.pods {

@@ -1,8 +1,12 @@
 package version
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/belay-krm/belay/fn/manifest"
 )
 
 // A Config says what is versioned, and how. Its zero value is not valid;
@@ -18,14 +22,67 @@ type Config struct {
 	DefaultNamespace string `json:"defaultNamespace" doc:"the namespace that objects without one are deployed to, so that app-config without a namespace and app-config in that one are the same"`
 	// Kinds are versioned besides ConfigMap and Secret.
 	Kinds []string `json:"kinds" doc:"more kinds to version, such as Pod or ReplicaSet.apps, as Spinnaker does"`
+	// NameReference are references that belay does not know.
+	NameReference []NameReference `json:"nameReference" doc:"more fields that name versioned objects, in the syntax of nameReference of kustomize"`
+	// Configurations are files with a nameReference.
+	Configurations []string `json:"configurations" doc:"paths of files with a nameReference, such as kustomize reads: beside this file; of a function, below the working directory"`
 }
 
-// Validate checks the kinds.
+// A NameReference says which fields name the objects of a kind.
+// https://kubectl.docs.kubernetes.io/references/kustomize/kustomization/configurations/
+type NameReference struct {
+	Group      string      `json:"group" doc:"API group of what is named; that of ConfigMap and Secret is absent"`
+	Version    string      `json:"version" doc:"API version of what is named; it says nothing"`
+	Kind       string      `json:"kind" doc:"kind of what is named"`
+	FieldSpecs []FieldSpec `json:"fieldSpecs" doc:"the fields that name it"`
+}
+
+// A FieldSpec is a field of some kinds of objects.
+// https://kubectl.docs.kubernetes.io/references/kustomize/builtins/#field-spec
+type FieldSpec struct {
+	Group   string `json:"group" doc:"API group of the objects with the field; any when absent"`
+	Version string `json:"version" doc:"API version of the objects with the field; any when absent"`
+	Kind    string `json:"kind" doc:"kind of the objects with the field; any when absent"`
+	Path    string `json:"path" doc:"keys from the root of the object, such as spec/secretName; lists are entered, * is any key, ** any number of them, and a slash in a key is written \\/"`
+	Create  bool   `json:"create" doc:"it says nothing: belay makes no references"`
+}
+
+// Validate checks kinds and paths.
 func (c Config) Validate() error {
+	var errs []error
 	for i, k := range c.Kinds {
 		if k == "" || strings.ContainsAny(k, " /:") {
-			return fmt.Errorf("versions.kinds[%d]: %q is not a kind (write Kind or Kind.group)", i, k)
+			errs = append(errs, fmt.Errorf("versions.kinds[%d]: %q is not a kind (write Kind or Kind.group)", i, k))
 		}
 	}
-	return nil
+	for i, n := range c.NameReference {
+		at := fmt.Sprintf("versions.nameReference[%d]", i)
+		if n.Kind == "" {
+			errs = append(errs, fmt.Errorf("%s.kind: the kind of what is named is missing", at))
+		}
+		for j, f := range n.FieldSpecs {
+			if slices.Contains(manifest.SplitPath(f.Path), "") {
+				errs = append(errs, fmt.Errorf("%s.fieldSpecs[%d].path: %q: must be keys separated by /, such as spec/secretName", at, j, f.Path))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// rows gives the references that the configuration names.
+func (c Config) rows() []manifest.KindRef {
+	var out []manifest.KindRef
+	for _, n := range c.NameReference {
+		for _, f := range n.FieldSpecs {
+			r := manifest.KindRef{Group: f.Group, Version: f.Version, Path: manifest.SplitPath(f.Path), TargetGroup: n.Group, TargetKind: n.Kind, Slash: true}
+			if f.Group == "" {
+				r.Group = "*"
+			}
+			if f.Kind != "" {
+				r.Kinds = []string{f.Kind}
+			}
+			out = append(out, r)
+		}
+	}
+	return out
 }

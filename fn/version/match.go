@@ -80,7 +80,7 @@ func (r *renamer) connect() {
 	if len(r.subjects) == 0 {
 		return
 	}
-	table := manifest.NewRefTable()
+	table := manifest.NewRefTable(r.cfg.rows()...)
 	r.index = r.makeIndex()
 	for i, o := range r.list.Objects {
 		if o.IsLocal() {
@@ -96,7 +96,7 @@ func (r *renamer) connect() {
 				continue
 			}
 			s.referred = true
-			edges = append(edges, edge{ref, s, ref.Node.Value()})
+			edges = append(edges, edge{ref, s, ref.Name()})
 		}
 		if s := r.index.subjects[o]; s != nil {
 			s.refs = edges
@@ -122,7 +122,7 @@ func (r *renamer) target(o *manifest.Object, ref manifest.Reference) (*subject, 
 	if ns == "" {
 		ns = o.ID.Namespace
 	}
-	k := key{o.Package, ref.Group, ref.Kind, r.namespace(ns), ref.Node.Value()}
+	k := key{o.Package, ref.Group, ref.Kind, r.namespace(ns), ref.Name()}
 	if found, ok := x.current[k]; ok {
 		return x.subjects[found], nil
 	}
@@ -144,7 +144,7 @@ func (r *renamer) target(o *manifest.Object, ref manifest.Reference) (*subject, 
 	case 1:
 		return of[0], nil
 	}
-	return nil, fmt.Errorf("%s was the name of %s before kustomize changed it (refer to the new name)", ref.Node.Value(), namesOf(of))
+	return nil, fmt.Errorf("%s was the name of %s before kustomize changed it (refer to the new name)", ref.Name(), namesOf(of))
 }
 
 // currentOf gives the version that the base name of several stands for: the

@@ -264,7 +264,7 @@ func (r *renamer) rewrite(o *manifest.Object, at int, refs []edge) {
 			continue
 		}
 		done[e.ref.Node] = e.to.name
-		o.Set(e.ref.Node, e.to.name)
+		o.Set(e.ref.Node, e.ref.Prefix+e.to.name)
 		r.stats.Rewrites = append(r.stats.Rewrites, Rewritten{o, field, e.from, e.to.name, at})
 	}
 }

@@ -38,6 +38,9 @@ func runFunction(ctx context.Context, env Env) error {
 func hydrateList(ctx context.Context, env Env, list *manifest.List) error {
 	p := printer{env: env, start: time.Now()}
 	cfg, err := fn.ParseConfig(list.FunctionConfig)
+	if err == nil {
+		cfg, err = withConfigurations(cfg, "")
+	}
 	if err != nil {
 		return refuse(env, p, list, err)
 	}

@@ -178,6 +178,9 @@ func (j *job) read() error {
 		if p.config, err = fn.Override(p.config, j.set); err != nil && i == 0 {
 			return usageError{err}
 		}
+		if p.config, err = withConfigurations(p.config, p.configDir); err != nil {
+			return err
+		}
 		errs = append(errs, j.useOutputLock(p))
 		var err error
 		p.list, err = manifest.ReadFiles(p.inputs)

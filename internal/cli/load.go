@@ -171,6 +171,23 @@ func readConfigFile(path string) (fn.Config, error) {
 	return cfg, nil
 }
 
+// withConfigurations adds what the files hold that a configuration names.
+func withConfigurations(cfg fn.Config, dir string) (fn.Config, error) {
+	for i, path := range cfg.Versions.Configurations {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return cfg, usageError{fmt.Errorf("reading the configuration: versions.configurations[%d]: %w", i, plain(err))}
+		}
+		if cfg, err = fn.AddConfigurations(cfg, data); err != nil {
+			return cfg, usageError{fmt.Errorf("reading the configuration: versions.configurations[%d]: %s: %w", i, path, err)}
+		}
+	}
+	return cfg, nil
+}
+
 func exists(dir, name string) bool {
 	_, err := os.Lstat(filepath.Join(dir, name))
 	return err == nil

@@ -127,7 +127,7 @@ func (j *job) streamConfig(list *manifest.List) (fn.Config, error) {
 	if err != nil {
 		return cfg, usageError{err}
 	}
-	return cfg, nil
+	return withConfigurations(cfg, filepath.Dir(j.config))
 }
 
 // writeStreamLock writes the lock that --lock names, if it changed.
