@@ -66,6 +66,8 @@ func TestModes(t *testing.T) {
 		{"tag edited, lock knows", "missing", "", "nginx:2@" + at("nginx:1"), l("nginx:1", at("nginx:1"), "nginx:2", digestOf("old")), "nginx:2@<old>", l("nginx:2", digestOf("old")), 0, []string{"warning : nginx:2@<nginx:1>: had the digest of another tag, and gets that of 2: <nginx:1> → <old>"}},
 		{"tag edited, same content", "missing", "", "nginx:2@" + at("nginx:2"), l("nginx:1", at("nginx:2")), "nginx:2@<nginx:2>", l("nginx:2", at("nginx:2")), 1, nil},
 
+		{"an alias of what is pinned now", "missing", "", "nginx:1\n  - image: nginx:2@" + at("nginx:1"), l(), "nginx:1@<nginx:1>", l("nginx:1", at("nginx:1"), "nginx:2", at("nginx:1")), 1, nil},
+
 		{"locked", "locked", "", "nginx:1", l("nginx:1", digestOf("old")), "nginx:1@<old>", l("nginx:1", digestOf("old")), 0, nil},
 		{"locked, unknown", "locked", "", "nginx:1", l(), "nginx:1", l(), 0, []string{"error not in the lock: nginx:1: is not pinned, and not in the lock (run belay hydrate, and commit the lock)"}},
 		{"locked, tag edited", "locked", "", "nginx:2@" + at("nginx:1"), l("nginx:1", at("nginx:1")), "nginx:2@<nginx:1>", l(), 0, []string{"error not in the lock: nginx:2@<nginx:1>: has the digest of another tag, and its own is not in the lock (run belay hydrate, and commit the lock)"}},
@@ -171,6 +173,56 @@ spec: {jobTemplate: {spec: {template: {spec: {containers: [{image: "redis:7"}]}}
 	}
 	if errs := list.Findings(manifest.Error); len(errs) != 2 || !strings.Contains(errs[0], "quay.io/team/app:v1: is not pinned, and not in the lock") || !strings.Contains(errs[1], "quay.io/other/app:v1: is not pinned") {
 		t.Errorf("errors %q", errs)
+	}
+}
+
+// TestUpdateIsForAll wants an image that one rule updates to be updated for all
+// who follow its tag, in one run, with one question.
+func TestUpdateIsForAll(t *testing.T) {
+	in := "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{image: 'a:1'}]}\n---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: b}\nspec: {template: {spec: {containers: [{image: 'a:1'}]}}}\n"
+	for _, held := range []string{"", digestOf("old")} {
+		l := &lock.Lock{Images: map[string]string{}}
+		if held != "" {
+			l.Images["index.docker.io/library/a:1"] = held
+		}
+		r := &fixed{}
+		_, _, got := pin(t, Config{Rules: []Rule{{Kinds: []string{"Job"}, Mode: "update"}}}, l, r, in)
+		if got[0] != got[1] || len(r.asked) != 1 {
+			t.Errorf("images %q, asked %q", got, r.asked)
+		}
+	}
+}
+
+// TestTagRules wants a rule about tags not to speak of what has none.
+func TestTagRules(t *testing.T) {
+	r := &fixed{}
+	pin(t, Config{Rules: []Rule{{Tags: []string{"latest"}, Mode: "verify"}}}, &lock.Lock{}, r, pod("nginx@"+digestOf("x")))
+	if len(r.asked) != 0 {
+		t.Errorf("asked %q", r.asked)
+	}
+}
+
+// TestRowsWithForms wants the tag dropped where an importer refuses both, and a
+// package left alone whose registry another program chooses.
+func TestRowsWithForms(t *testing.T) {
+	_, _, got := pin(t, Config{}, &lock.Lock{}, &fixed{}, `apiVersion: cdi.kubevirt.io/v1beta1
+kind: DataVolume
+metadata: {name: a}
+spec: {source: {registry: {url: "docker://quay.io/a/b:1"}}}
+---
+apiVersion: pkg.crossplane.io/v1
+kind: Provider
+metadata: {name: b}
+spec: {package: "upbound/provider-aws:v1"}
+---
+apiVersion: pkg.crossplane.io/v1
+kind: Provider
+metadata: {name: c}
+spec: {package: "xpkg.upbound.io/upbound/provider-aws:v1"}
+`)
+	want := []string{"quay.io/a/b@" + digestOf("quay.io/a/b:1"), "upbound/provider-aws:v1", "xpkg.upbound.io/upbound/provider-aws:v1@" + digestOf("xpkg.upbound.io/upbound/provider-aws:v1")}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("images (-want +got)\n%s", diff)
 	}
 }
 

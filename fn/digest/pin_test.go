@@ -142,10 +142,11 @@ func TestPinReferences(t *testing.T) {
 		"not quite skipped":        {image: "registry:5000/teams/x:1", want: "registry:5000/teams/x:1"},
 		"skipped on Docker Hub":    {image: "docker.io/library/private", note: "digests.skip"},
 		"not skipped on Quay":      {image: "quay.io/library/private", want: "quay.io/library/private:latest"},
+		"skipped with docker.io":   {image: "traefik:3", note: "digests.skip"},
 		"wildcard for one segment": {image: "gcr.io/foo/bar:1", note: "digests.skip"},
 		"not for two":              {image: "gcr.io/foo/bar/baz:1", want: "gcr.io/foo/bar/baz:1"},
 	}
-	cfg := Config{Skip: []string{"registry:5000/team/**", "private", "gcr.io/foo/*"}}
+	cfg := Config{Skip: []string{"registry:5000/team/**", "private", "gcr.io/foo/*", "docker.io/traefik"}}
 	for title, tt := range tests {
 		t.Run(title, func(t *testing.T) {
 			r := &fixed{}
@@ -262,6 +263,7 @@ func TestPinCancelled(t *testing.T) {
 func TestValidate(t *testing.T) {
 	for pattern, ok := range map[string]bool{
 		"nginx": true, "a/b": true, "**": true, "*.example.com/**": true, "registry:5000/a": true, "localhost/a/*": true,
+		"docker.io/nginx": true, "*": true, "registry.example.com": false, "localhost": true,
 		"": false, " a": false, "a:1": false, "a/b:1": false, "a@b": false, "a//b": false, "a/[": false,
 	} {
 		if err := (Config{Skip: []string{pattern}}).Validate(); (err == nil) != ok {

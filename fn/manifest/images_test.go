@@ -104,7 +104,7 @@ spec:
   empty: {tag: 1}
   containers:
   - image: k:1
-    command: [run, --image, l:1, --other, m:1]
+    command: [run, --image, l:1, --other, m:1, --image, --image=z:1]
     args: ["--reloader=n:1", "--reloaders=o:1", "-x", --image]
     env:
     - {name: RELATED_IMAGE_A, value: p:1}

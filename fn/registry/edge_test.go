@@ -3,6 +3,7 @@ package registry
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -161,6 +162,77 @@ func TestBadAnswers(t *testing.T) {
 			_, err := mustNew(t, opt).Resolve(t.Context(), tag)
 			wantClass(t, err, tt.class, tt.want)
 		})
+	}
+}
+
+// TestNoRegistry wants no digest of what a login page or a proxy answers, with
+// and without a header that looks right, and a 404 to the greeting to be told from a
+// tag that is missing.
+func TestNoRegistry(t *testing.T) {
+	for title, header := range map[string]string{"page": "", "page with a digest": "sha256:" + strings.Repeat("a", 64)} {
+		f := newFake(t)
+		tag, _ := f.push(t, "a/b:1")
+		f.answer = func(w http.ResponseWriter, _ *http.Request) bool {
+			w.Header().Set("Content-Type", "text/html")
+			if header != "" {
+				w.Header().Set("Docker-Content-Digest", header)
+			}
+			_, _ = fmt.Fprint(w, "<html>log in</html>")
+			return true
+		}
+		got, err := mustNew(t, quick()).Resolve(t.Context(), tag)
+		var e *digest.Error
+		if !errors.As(err, &e) || e.Class != digest.Malformed {
+			t.Errorf("%s: got %v, %v", title, got, err)
+		}
+	}
+	f := newFake(t)
+	tag, _ := f.push(t, "a/b:1")
+	f.answer = func(w http.ResponseWriter, _ *http.Request) bool {
+		w.WriteHeader(http.StatusNotFound)
+		return true
+	}
+	_, err := mustNew(t, quick()).Resolve(t.Context(), tag)
+	wantClass(t, err, digest.Network, "answers 404")
+}
+
+// TestPolicyIsNoFailure wants what belay itself refuses not to count against a
+// registry.
+func TestPolicyIsNoFailure(t *testing.T) {
+	f := newFake(t)
+	tags := pushMany(t, f, 1, 10)
+	f.answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodGet && r.URL.Path != "/v2/" {
+			http.Redirect(w, r, "http://localhost:1/blob", http.StatusTemporaryRedirect)
+			return true
+		}
+		return false
+	}
+	c := mustNew(t, with(digest.NetworkConfig{Allow: []string{f.host}}))
+	for _, tag := range tags {
+		_, err := c.Platforms(t.Context(), tag.Digest("sha256:"+strings.Repeat("a", 64)))
+		wantClass(t, err, digest.Forbidden, "localhost:1 may not be contacted")
+	}
+	resolveAll(t, c, tags)
+}
+
+// TestNameService wants an outage of the name service not to be mistaken for a
+// typing error.
+func TestNameService(t *testing.T) {
+	wantClass(t, classify("a.example.com", &net.DNSError{Err: "no such host", Name: "a.example.com", IsNotFound: true}), digest.Network, "check the name")
+	for _, err := range []error{&net.DNSError{Err: "server misbehaving", Name: "a.example.com", IsTemporary: true}, &net.DNSError{Err: "i/o timeout", Name: "a.example.com", IsTimeout: true}} {
+		got := classify("a.example.com", err)
+		wantClass(t, got, digest.Network, "check the connection")
+	}
+}
+
+// TestArtifact wants what has no platform, as a chart of Helm, to have none.
+func TestArtifact(t *testing.T) {
+	f := newFake(t)
+	tag, hash := f.push(t, "a/chart:1")
+	got, err := mustNew(t, quick()).Platforms(t.Context(), tag.Digest(hash.String()))
+	if err != nil || len(got) != 0 {
+		t.Errorf("platforms %q, %v", got, err)
 	}
 }
 

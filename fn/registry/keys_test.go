@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -183,6 +184,10 @@ func TestHelpers(t *testing.T) {
 		"identity token":      {config: `{"credsStore": "x"}`, body: strings.Replace(answer, "helped", "<token>", 1), identity: "secret"},
 		"fails":               {config: `{"credsStore": "x"}`, body: `echo boom; exit 1`, warning: "docker-credential-x: "},
 		"fails, file knows":   {config: `{"credHelpers": {"a.example.com": "x"}, "auths": {"a.example.com": ` + entry("written") + `}}`, body: `exit 1`, user: "written", warning: "docker-credential-x: "},
+		"fails and talks":     {config: `{"credsStore": "x"}`, body: answer + `; exit 1`, warning: "docker-credential-x: exit status 1"},
+		"leaves a child":      {config: `{"credsStore": "x"}`, body: answer + `; sleep 3 &`, user: "helped"},
+		"answers nonsense":    {config: `{"credsStore": "x"}`, body: `echo '{"Secret": "secret'`, warning: "its answer cannot be read"},
+		"nothing, file knows": {config: `{"credHelpers": {"a.example.com": "x"}, "credsStore": "y", "auths": {"a.example.com": ` + entry("written") + `}}`, body: `echo "credentials not found in native keychain"; exit 1`, user: "written"},
 		"hangs":               {config: `{"credsStore": "x"}`, body: `sleep 60`, warning: "no answer in 300ms"},
 		"is not there":        {config: `{"credsStore": "none"}`, warning: "docker-credential-none: "},
 		"of another registry": {config: `{"credHelpers": {"b.example.com": "x"}}`, body: answer},
@@ -207,6 +212,52 @@ func TestHelpers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFileKeys wants the exact spelling of a key to come first, and a version
+// of the API only behind a host.
+func TestFileKeys(t *testing.T) {
+	for range 20 {
+		h := newHome(t)
+		h.write(t, ".docker/config.json", fmt.Sprintf(`{"auths": {"https://index.docker.io/v1/": %s, "docker.io": %s, "quay.io/team/v1": %s}}`, entry("one"), entry("two"), entry("v1")), 0o600)
+		k := h.keys()
+		if got := h.get(t, k, "nginx").Username; got != "one" {
+			t.Fatalf("docker.io gets %q", got)
+		}
+		if got := h.get(t, k, "quay.io/team/other").Username; got != "" {
+			t.Fatalf("another namespace gets %q", got)
+		}
+	}
+}
+
+// TestCancelledKeys wants an interrupt to end the wait for a helper at once, and
+// what was not found out then to be asked for again.
+func TestCancelledKeys(t *testing.T) {
+	h := newHome(t)
+	k := newKeys(Options{Keychain: slowKeys{}, HelperTimeout: time.Minute}, func(string) {})
+	r, err := name.NewRepository("a.example.com/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	if _, err := k.get(ctx, r); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 10*time.Second {
+		t.Errorf("ended with %v after %v", err, time.Since(start))
+	}
+	k.custom = fixedKeys{me}
+	if got := h.get(t, k, "a.example.com/x"); got != me {
+		t.Errorf("later: %+v", got)
+	}
+}
+
+// slowKeys is a keychain that does not end when it should.
+type slowKeys struct{}
+
+// Resolve implements authn.Keychain.
+func (slowKeys) Resolve(authn.Resource) (authn.Authenticator, error) {
+	time.Sleep(20 * time.Second)
+	return authn.Anonymous, nil
 }
 
 // TestAmbient wants the credentials of the environment for their own hosts

@@ -57,6 +57,22 @@ func TestMirror(t *testing.T) {
 	}
 }
 
+// TestMirrorPath wants a slash at the end of a mirror to say nothing, and
+// platforms to be those of the image whose digest is taken.
+func TestMirrorPath(t *testing.T) {
+	source, mirror := newFake(t), newFake(t)
+	_, atMirror := mirror.push(t, "hub/a/b:1")
+	tag, atSource := source.push(t, "a/b:1")
+	c := mustNew(t, with(digest.NetworkConfig{Registries: []digest.Registry{{Host: source.host, Mirror: mirror.host + "/hub/"}}}))
+	if got, err := c.Resolve(t.Context(), tag); err != nil || got.Digest != atMirror {
+		t.Errorf("got %v, %v", got, err)
+	}
+	c = mustNew(t, with(digest.NetworkConfig{Registries: []digest.Registry{{Host: source.host, Mirror: mirror.host + "/hub", ResolveAt: "compare"}}}))
+	if _, err := c.Platforms(t.Context(), tag.Digest(atSource.String())); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestMirrorMisses wants an error that names the mirror.
 func TestMirrorMisses(t *testing.T) {
 	source, mirror := newFake(t), newFake(t)

@@ -173,6 +173,71 @@ func TestStaleCredentials(t *testing.T) {
 	}
 }
 
+// TestStaleBasicCredentials wants the same of a registry that asks for
+// credentials itself.
+func TestStaleBasicCredentials(t *testing.T) {
+	f := newFake(t)
+	tag, want := f.push(t, "a/b:1")
+	f.answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/v2/" || r.Header.Get("Authorization") != "" {
+			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return true
+		}
+		return false
+	}
+	opt := quick()
+	opt.Keychain = fixedKeys{authn.AuthConfig{Username: "me", Password: "old"}}
+	c := mustNew(t, opt)
+	got, err := c.Resolve(t.Context(), tag)
+	if err != nil || got.Digest != want {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if w := strings.Join(c.Warnings(), "\n"); !strings.Contains(w, "refuses the credentials") {
+		t.Errorf("warnings: %s", w)
+	}
+}
+
+// TestRedirectedToken wants an identity token not to go along with a redirect
+// to another host.
+func TestRedirectedToken(t *testing.T) {
+	f, other := newFake(t), newFake(t)
+	tag, _ := f.push(t, "a/b:1")
+	tokens := f.bearer("", false, 0)
+	f.answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/token" {
+			http.Redirect(w, r, "http://"+other.host+"/token", http.StatusTemporaryRedirect)
+			return true
+		}
+		return tokens(w, r)
+	}
+	opt := quick()
+	opt.Keychain = fixedKeys{authn.AuthConfig{IdentityToken: "identity"}}
+	_, err := mustNew(t, opt).Resolve(t.Context(), tag)
+	if err == nil || other.count("POST") != 0 {
+		t.Errorf("%d requests with the token elsewhere, %v", other.count("POST"), err)
+	}
+}
+
+// TestNoTokenService wants the answers of a token service not to be mistaken for
+// those about an image.
+func TestNoTokenService(t *testing.T) {
+	f := newFake(t)
+	tag, hash := f.push(t, "a/b:1")
+	tokens := f.bearer("", false, 0)
+	f.answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/token" {
+			w.WriteHeader(http.StatusNotFound)
+			return true
+		}
+		return tokens(w, r)
+	}
+	_, err := mustNew(t, quick()).Resolve(t.Context(), tag)
+	wantClass(t, err, digest.Network, "answers 404")
+	_, err = mustNew(t, quick()).Resolve(t.Context(), tag.Digest(hash.String()))
+	wantClass(t, err, digest.Network, "answers 404")
+}
+
 // TestBadTokens wants answers of a token service that make no sense to be
 // errors of that service.
 func TestBadTokens(t *testing.T) {
@@ -213,6 +278,10 @@ func TestRealm(t *testing.T) {
 		{host: "registry.example.com", scheme: "https", realm: "https://10.0.0.1/", allow: []string{"10.0.0.1"}, ok: true},
 		{host: "registry.example.com", scheme: "https", realm: "https://localhost:8080/"},
 		{host: "registry.example.com", scheme: "https", realm: "https://[::1]:8080/"},
+		{host: "registry.example.com", scheme: "https", realm: "https://0.0.0.0:8080/"},
+		{host: "registry.example.com", scheme: "https", realm: "https://[::]:8080/"},
+		{host: "registry.example.com", scheme: "https", realm: "https://LOCALHOST:8080/"},
+		{host: "registry.example.com", scheme: "https", realm: "https://localhost.:8080/"},
 		{host: "registry.example.com", scheme: "https", realm: "/token"},
 		{host: "registry.example.com", scheme: "https", realm: "file:///etc/passwd"},
 		{host: "registry.example.com", scheme: "https", realm: ":"},

@@ -74,6 +74,33 @@ func TestClients(t *testing.T) {
 	}
 }
 
+// late answers once the run has time.
+type late struct{ counter }
+
+func (l *late) Resolve(ctx context.Context, ref name.Reference) (digest.Image, error) {
+	if ctx.Err() != nil {
+		return digest.Image{}, ctx.Err()
+	}
+	return l.counter.Resolve(ctx, ref)
+}
+
+// TestClientsAskAgain wants the end of one package not to be the answer for
+// another.
+func TestClientsAskAgain(t *testing.T) {
+	o, err := newClients(Env{Dial: func(digest.NetworkConfig) (Client, error) { return &late{}, nil }}).of(digest.Config{Jobs: 1}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := o.Resolve(ctx, tag(t, "a.example.com/x:1")); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := o.Resolve(t.Context(), tag(t, "a.example.com/x:1")); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestClientsCancelled wants those who wait for a turn to leave when the run
 // ends.
 func TestClientsCancelled(t *testing.T) {
