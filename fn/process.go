@@ -3,6 +3,7 @@ package fn
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/belay-krm/belay/fn/digest"
 	"github.com/belay-krm/belay/fn/lock"
@@ -19,6 +20,8 @@ type Options struct {
 	// Progress, if not nil, is told how many images are resolved; see
 	// [digest.Options].
 	Progress func(done, total int)
+	// Start is when the run began; zero for now.
+	Start time.Time
 	// Previous gives an object of the previous output; nil where there is none.
 	// Without the function, what was read is the previous output.
 	Previous func(*manifest.Object) *manifest.Object
@@ -55,7 +58,7 @@ func Process(ctx context.Context, list *manifest.List, cfg Config, opt Options) 
 	}
 	before := imagesOf(locks)
 	var rep Report
-	rep.Digests = digest.Pin(ctx, list, cfg.Digests, locks, digest.Options{Resolver: opt.Resolver, Progress: opt.Progress})
+	rep.Digests = digest.Pin(ctx, list, cfg.Digests, locks, digest.Options{Resolver: opt.Resolver, Progress: opt.Progress, Start: opt.Start})
 	if opt.Partial {
 		keepImages(locks, before)
 	}

@@ -288,7 +288,7 @@ func patterns(list []string) []pattern {
 // covers tells whether the rule speaks of a use.
 func (r *rule) covers(u *use) bool {
 	return (len(r.images) == 0 || slices.ContainsFunc(r.images, func(p pattern) bool { return p.matches(u.segments()) })) &&
-		(len(r.Tags) == 0 || slices.ContainsFunc(r.Tags, func(g string) bool { ok, err := path.Match(g, u.tag.TagStr()); return ok && err == nil })) &&
+		(len(r.Tags) == 0 || (u.pinned == "" || u.tagged || u.recalled) && slices.ContainsFunc(r.Tags, func(g string) bool { ok, err := path.Match(g, u.tag.TagStr()); return ok && err == nil })) &&
 		(len(r.Kinds) == 0 || slices.Contains(r.Kinds, u.object.ID.Kind)) &&
 		r.selects(u.object)
 }
@@ -309,10 +309,15 @@ func parsePattern(s string) (pattern, error) {
 	case strings.Contains(s, "@") || strings.Contains(last, ":"):
 		return nil, fmt.Errorf("%q: a pattern names repositories, without tag or digest (of a whole registry: host:port/**)", s)
 	case segments[0] == "**":
-	case len(segments) > 1 && (strings.ContainsAny(segments[0], ".:*") || segments[0] == "localhost"):
+	case len(segments) == 1 && strings.Contains(last, "."):
+		return nil, fmt.Errorf("%q: a pattern names repositories (of a whole registry: %s/**)", s, s)
+	case len(segments) == 1:
+		segments = []string{name.DefaultRegistry, "library", last}
+	case strings.ContainsAny(segments[0], ".:*") || segments[0] == "localhost":
 		segments[0] = CanonicalHost(segments[0])
-	case len(segments) == 1 && last != "*":
-		segments = []string{CanonicalHost("docker.io"), "library", last}
+		if segments[0] == name.DefaultRegistry && len(segments) == 2 && last != "**" {
+			segments = []string{name.DefaultRegistry, "library", last}
+		}
 	default:
 		segments = append([]string{CanonicalHost("docker.io")}, segments...)
 	}

@@ -29,6 +29,8 @@ type Options struct {
 	// asked for are done, first that it is none. It is called from several
 	// goroutines.
 	Progress func(done, total int)
+	// Start is when the run began, from which the deadline counts; zero for now.
+	Start time.Time
 }
 
 // Stats says what Pin did.
@@ -77,13 +79,14 @@ type pinner struct {
 	opt     Options
 	tags    map[string][]string // by package, repository and digest: the tags that the locks know it by
 	uses    []*use
-	answers []*answer // in the order of their first uses
-	single  []string  // images for a single platform
+	answers []*answer       // in the order of their first uses
+	given   map[string]bool // by package, repository and digest: what the answers say
+	single  []string        // images for a single platform
 	stats   Stats
 }
 
 func newPinner(list *manifest.List, cfg Config, locks map[string]*lock.Lock) *pinner {
-	p := &pinner{list: list, cfg: cfg, rules: cfg.rules(), locks: locks, tags: map[string][]string{}}
+	p := &pinner{list: list, cfg: cfg, rules: cfg.rules(), locks: locks, tags: map[string][]string{}, given: map[string]bool{}}
 	for pkg, l := range locks {
 		for ref, digest := range l.Images {
 			key := tagsKey(pkg, ref[:max(lastColon(ref), 0)], digest)
@@ -148,6 +151,24 @@ func (p *pinner) find() {
 			p.uses = append(p.uses, u)
 		}
 	}
+	p.agree()
+}
+
+// agree makes all who follow a tag follow it in the same run, where a rule
+// updates it for one of them: the lock has but one digest for it.
+func (p *pinner) agree() {
+	updated := map[string]bool{}
+	for _, u := range p.uses {
+		if u.want == wantFresh && u.mode == "update" {
+			updated[u.object.Package+"\x00"+u.tag.Name()] = true
+		}
+	}
+	for _, u := range p.uses {
+		held := p.locks[u.object.Package].Images[u.tag.Name()]
+		if u.want == wantAny && (held == "" || updated[u.object.Package+"\x00"+u.tag.Name()]) {
+			u.want = wantFresh
+		}
+	}
 }
 
 // lookUp gives each use its answer, and takes from the locks what they hold.
@@ -208,7 +229,11 @@ func (p *pinner) resolve(ctx context.Context) {
 	}
 	if d := p.cfg.Network.Deadline; d > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(d)*time.Second, errDeadline)
+		start := p.opt.Start
+		if start.IsZero() {
+			start = time.Now()
+		}
+		ctx, cancel = context.WithDeadlineCause(ctx, start.Add(time.Duration(d)*time.Second), errDeadline)
 		defer cancel()
 	}
 	var done atomic.Int64
@@ -235,6 +260,9 @@ func (p *pinner) resolve(ctx context.Context) {
 		})
 	}
 	registries.Wait()
+	for _, a := range open {
+		p.given[tagsKey(a.use.object.Package, a.use.repo, a.digest)] = true
+	}
 }
 
 // unresolved gives the answers that are still open, so that neighbours are of

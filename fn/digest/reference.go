@@ -99,6 +99,8 @@ func (u *use) parse(skip []pattern) error {
 		return errSkip(u.text + ": exists on this machine alone")
 	case u.field.Pull == "Never":
 		return errSkip(u.text + ": is never pulled")
+	case u.field.NeedsHost && !hasHost(u.base):
+		return errSkip(u.text + ": names no registry, so that another program chooses one")
 	case u.field.InParts() && !u.tagged && u.pinned == "":
 		return errSkip(u.text + ": has no tag, so that something else chooses one")
 	}

@@ -13,7 +13,10 @@ func (p *pinner) settle(u *use) error {
 	if i := slices.IndexFunc(p.rules, func(r rule) bool { return r.covers(u) }); i >= 0 {
 		p.rules[i].apply(u)
 	}
-	if !u.field.Pod {
+	switch {
+	case u.field.NoTag:
+		u.tagForm = "drop"
+	case !u.field.Pod:
 		u.tagForm = "keep" // operators read the version from the tag
 	}
 	if u.mode == "off" {

@@ -47,6 +47,7 @@ func (p *pinner) warnSingle() {
 // leave treats a reference whose digest stays. Its tag is dropped only where
 // the lock remembers it.
 func (p *pinner) leave(u *use) {
+	p.learnAlias(u)
 	switch {
 	case u.mode == "update":
 		p.report(u, manifest.Info, u.text+": has no tag that could be resolved again", nil)
@@ -55,6 +56,25 @@ func (p *pinner) leave(u *use) {
 	case u.tagForm == "drop" && u.tagged:
 		p.report(u, manifest.Info, u.text+": keeps its tag, since the lock does not know it (digests.mode: update asks for it)", nil)
 	}
+}
+
+// learnAlias notes that a tag has a digest that a registry gave for another tag
+// in this run: the author says so, and without the note the next run would take
+// it for the digest of a tag that was edited.
+func (p *pinner) learnAlias(u *use) {
+	l := p.locks[u.object.Package]
+	if u.tagged && l.Images[u.tag.Name()] == "" && p.given[tagsKey(u.object.Package, u.repo, u.pinned)] {
+		p.learn(u, u.pinned)
+	}
+}
+
+// learn notes in the lock what digest a tag has.
+func (p *pinner) learn(u *use, digest string) {
+	l := p.locks[u.object.Package]
+	if l.Images == nil {
+		l.Images = map[string]string{}
+	}
+	l.Images[u.tag.Name()] = digest
 }
 
 // settleAnswer treats a use whose answer is known.
@@ -79,11 +99,8 @@ func (p *pinner) settleAnswer(u *use, a *answer) {
 		p.report(u, manifest.Warning, fmt.Sprintf("%s: the tag %s has moved: %s → %s", u.text, u.tag.TagStr(), before, a.digest), map[string]string{"class": string(Moved)})
 	}
 	p.set(u, a.digest)
-	if l := p.locks[u.object.Package]; !a.locked {
-		if l.Images == nil {
-			l.Images = map[string]string{}
-		}
-		l.Images[u.tag.Name()] = a.digest
+	if !a.locked {
+		p.learn(u, a.digest)
 	}
 }
 

@@ -72,6 +72,9 @@ func ReadKbld(data []byte) (Import, error) {
 		}
 		known = true
 	}
+	if known && len(out.Images)+len(out.Skipped) == 0 {
+		return Import{}, errors.New("holds no images: is it the configuration of kbld, and not a lock?")
+	}
 	if !known {
 		return Import{}, errors.New("is no lock of kbld: a Config of kbld.k14s.io/v1alpha1 or an ImagesLock of imgpkg.carvel.dev/v1alpha1 is expected")
 	}
@@ -84,6 +87,10 @@ func (i *Import) add(ref, image string) error {
 		i.Skipped = append(i.Skipped, fmt.Sprintf("%s: %s", ref, why))
 		return nil
 	}
+	if ref == "" {
+		ref = "an entry for " + image
+		return skip("it does not say for what it stands")
+	}
 	d, err := name.NewDigest(image, name.WeakValidation)
 	if err != nil {
 		return skip(fmt.Sprintf("%s has no digest", image))
@@ -92,9 +99,8 @@ func (i *Import) add(ref, image string) error {
 		return skip("has a digest already")
 	}
 	tag, err := name.NewTag(ref, name.WeakValidation)
-	if ref == "" || err != nil {
-		ref = image
-		return skip("the reference that it stands for is not an image")
+	if err != nil {
+		return skip("is not the name of an image")
 	}
 	if tag.Repository.Name() != d.Repository.Name() {
 		return skip(fmt.Sprintf("stands for an image of another repository, %s", d.Repository.Name()))

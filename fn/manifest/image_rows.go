@@ -123,23 +123,33 @@ func dataRows() []ImageRow {
 	}
 }
 
+// crossplane gives a row for packages, whose default registry is Crossplane's.
+// https://docs.crossplane.io/latest/packages/providers/#install-a-provider
+func crossplane(group, kinds, path string) ImageRow {
+	r := at(group, kinds, path)
+	r.NeedsHost = true
+	return r
+}
+
 // platformRows are those of what runs other things.
 func platformRows() []ImageRow {
 	disk := at("cdi.kubevirt.io", "DataVolume", "spec/source/registry/url")
-	disk.Prefix = "docker://"
+	disk.Prefix, disk.NoTag = "docker://", true
 	template := at("kubevirt.io", "VirtualMachine", "spec/dataVolumeTemplates/spec/source/registry/url")
-	template.Prefix = "docker://"
+	template.Prefix, template.NoTag = "docker://", true
 	return []ImageRow{
 		// https://kubevirt.io/user-guide/storage/disks_and_volumes/#containerdisk
 		at("kubevirt.io", "", "spec/**/containerDisk/image"),
 		at("kubevirt.io", "", "spec/**/kernelBoot/container/image"),
 		at("pool.kubevirt.io", "", "spec/**/containerDisk/image"),
+		// The importer refuses a tag beside a digest.
 		// https://github.com/kubevirt/containerized-data-importer/blob/main/doc/datavolumes.md
+		// https://github.com/containers/image/issues/1736
 		disk, template,
 		// https://docs.crossplane.io/latest/packages/providers/
-		at("pkg.crossplane.io", "Provider Configuration Function", "spec/package"),
-		at("pkg.crossplane.io", "ProviderRevision ConfigurationRevision FunctionRevision", "spec/image"),
-		at("stacks.crossplane.io", "StackInstall ClusterStackInstall", "spec/package"),
+		crossplane("pkg.crossplane.io", "Provider Configuration Function", "spec/package"),
+		crossplane("pkg.crossplane.io", "ProviderRevision ConfigurationRevision FunctionRevision", "spec/image"),
+		crossplane("stacks.crossplane.io", "StackInstall ClusterStackInstall", "spec/package"),
 		// https://knative.dev/docs/serving/; the second is its first API
 		at("caching.internal.knative.dev", "Image", "spec/image"),
 		at("serving.knative.dev", "", "spec/**/container/image"),

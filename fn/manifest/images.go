@@ -19,6 +19,11 @@ type ImageField struct {
 	// Pod is set where the kubelet reads the field: in a container, or an image
 	// volume.
 	Pod bool
+	// NoTag is set where a program refuses a tag beside a digest.
+	NoTag bool
+	// NeedsHost is set where a reference without a registry is not one of Docker
+	// Hub.
+	NeedsHost bool
 
 	object *Object
 	prefix string      // what the scalar has before the reference
@@ -125,6 +130,8 @@ type ImageRow struct {
 	Prefix string
 	// Parts is not nil where Path leads to a mapping of parts.
 	Parts *ImageParts
+	// NoTag and NeedsHost are those of the fields.
+	NoTag, NeedsHost bool
 }
 
 // IsSchema tells whether an object describes other objects rather than running
@@ -321,15 +328,16 @@ func (c *imageCollector) env(list *Node) {
 // args adds the values of the flags that hold images.
 func (c *imageCollector) args(list *Node) {
 	elems := list.Elems()
-	for i, e := range elems {
-		for _, flag := range c.table.Args {
-			switch text, isText := e.Text(); {
-			case !isText:
-			case strings.HasPrefix(text, flag+"="):
-				c.add(ImageField{Node: e, prefix: flag + "="})
-			case text == flag && i+1 < len(elems) && elems[i+1].IsString():
-				c.add(ImageField{Node: elems[i+1]})
-			}
+	for i := 0; i < len(elems); i++ {
+		text, _ := elems[i].Text()
+		flag, _, joined := strings.Cut(text, "=")
+		switch {
+		case !slices.Contains(c.table.Args, flag):
+		case joined:
+			c.add(ImageField{Node: elems[i], prefix: flag + "="})
+		case i+1 < len(elems) && elems[i+1].IsString() && !strings.HasPrefix(elems[i+1].value, "-"):
+			i++
+			c.add(ImageField{Node: elems[i]})
 		}
 	}
 }
@@ -374,7 +382,7 @@ func (c *imageCollector) field(n *Node, r ImageRow) {
 			c.add(ImageField{Node: n, Pull: pullPolicy(n), split: r.Parts})
 		}
 	case n.kind == Scalar && strings.HasPrefix(n.value, r.Prefix):
-		c.add(ImageField{Node: n, Pull: pullPolicy(n.parent), prefix: r.Prefix})
+		c.add(ImageField{Node: n, Pull: pullPolicy(n.parent), prefix: r.Prefix, NoTag: r.NoTag, NeedsHost: r.NeedsHost})
 	}
 }
 

@@ -126,7 +126,7 @@ spec:
 	for _, f := range imagesOf(t, table, text) {
 		got = append(got, f.Text())
 	}
-	want := []string{"c:1", "d:1", "e:1", "f:1", "g:1", "quay.io/team/h:1.10", "i@sha256:x", "k:1", "l:1", "n:1", "p:1"}
+	want := []string{"c:1", "d:1", "e:1", "f:1", "g:1", "quay.io/team/h:1.10", "i@sha256:x", "k:1", "l:1", "z:1", "n:1", "p:1"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("images (-want +got)\n%s", diff)
 	}

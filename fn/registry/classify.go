@@ -32,9 +32,9 @@ func classify(host string, err error) *digest.Error {
 	case errors.As(err, &te):
 		return classifyStatus(host, te, fail)
 	case errors.As(err, &off):
-		return fail(digest.Forbidden, "name it in digests.network.allow", "%s", cause(err))
+		return fail(digest.Forbidden, "where digests.network.allow is used, it must name all that may be contacted", "%s", cause(err))
 	case errors.Is(err, errLinkLocal):
-		return fail(digest.Forbidden, "name a registry, or name this one in digests.network.allow", "%s: %w", who, errLinkLocal)
+		return fail(digest.Forbidden, "name a registry; if this is one, digests.network.allow must name it, and all others", "%s: %w", who, errLinkLocal)
 	case errors.Is(err, errRedirects):
 		return fail(digest.Network, "check the registry", "%s: %w", who, errRedirects)
 	case errors.Is(err, errLie):
@@ -43,7 +43,7 @@ func classify(host string, err error) *digest.Error {
 		return fail(digest.TLS, "name the authority in digests.network.registries, or with SSL_CERT_FILE", "the certificate of %s is not trusted: %s", who, cause(err))
 	case isPlain(err):
 		return fail(digest.TLS, "set plainHTTP for it in digests.network.registries", "%s does not speak TLS", who)
-	case errors.As(err, &dns):
+	case errors.As(err, &dns) && dns.IsNotFound:
 		return fail(digest.Network, "check the name of the registry", "no such host: %s", dns.Name)
 	case isTimeout(err):
 		return fail(digest.Network, offline, "%s does not answer", who)
@@ -98,6 +98,9 @@ func classifyStatus(host string, te *transport.Error, fail failure) *digest.Erro
 	who := culprit(host, te)
 	switch te.StatusCode {
 	case http.StatusNotFound:
+		if te.Request != nil && !strings.Contains(te.Request.URL.Path, "/manifests/") && !strings.Contains(te.Request.URL.Path, "/blobs/") {
+			return fail(digest.Network, "check the name of the registry", "%s answers 404: it is no registry, or no token service", who)
+		}
 		return fail(digest.NotFound, "check the tag, or set digests.mode: locked", "no such tag")
 	case http.StatusUnauthorized:
 		if host == name.DefaultRegistry {

@@ -122,7 +122,7 @@ func (c *Client) places(repo name.Repository) (source, mirror *place) {
 	if h.config.Mirror == "" || h.config.ResolveAt == "source" {
 		return source, nil
 	}
-	at, path, _ := strings.Cut(h.config.Mirror, "/")
+	at, path, _ := strings.Cut(strings.TrimSuffix(h.config.Mirror, "/"), "/")
 	mirror = &place{c.host(digest.CanonicalHost(at)), strings.TrimPrefix(path+"/"+source.repo, "/")}
 	if h.config.ResolveAt == "compare" {
 		return source, mirror
@@ -157,7 +157,7 @@ func (c *Client) Resolve(ctx context.Context, ref name.Reference) (digest.Image,
 // Platforms implements digest.Resolver.
 func (c *Client) Platforms(ctx context.Context, ref name.Digest) ([]string, error) {
 	source, mirror := c.places(ref.Context())
-	if mirror != nil {
+	if source == nil {
 		source = mirror
 	}
 	out, err := source.platforms(ctx, ref.DigestStr())

@@ -251,6 +251,7 @@ func TestDigest(t *testing.T) {
 	f.answer = func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodHead {
 			w.Header().Set("Docker-Content-Digest", hash.String())
+			w.Header().Set("Content-Type", string(types.OCIManifestSchema1))
 		}
 		return r.Method == http.MethodHead
 	}
@@ -355,7 +356,7 @@ func TestRedirect(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return &http.Request{URL: u}
+			return &http.Request{Method: http.MethodGet, URL: u}
 		}
 		if err := g.redirect(request(tt.to), []*http.Request{request(tt.from)}); (err == nil) != tt.ok {
 			t.Errorf("%s to %s: %v", tt.from, tt.to, err)

@@ -39,8 +39,12 @@ func (f *forbidden) Error() string { return f.host + " may not be contacted" }
 // maxRedirects bounds how often an answer may lead elsewhere.
 const maxRedirects = 5
 
-// dockerHub are the hosts that make up Docker Hub.
-var dockerHub = []string{name.DefaultRegistry, "registry-1.docker.io", "auth.docker.io"}
+// dockerHub are the hosts that make up Docker Hub; blobs come from the last two.
+// https://docs.docker.com/desktop/setup/allow-list/
+var dockerHub = []string{
+	name.DefaultRegistry, "registry-1.docker.io", "auth.docker.io", "production.cloudflare.docker.com",
+	"docker-images-prod.6aa30f8b08e16409b46e0173d6de2f56.r2.cloudflarestorage.com",
+}
 
 // A guard knows which hosts may be contacted.
 type guard struct{ allow []string } // patterns; nil for any
@@ -119,6 +123,8 @@ func (g *guard) redirect(req *http.Request, via []*http.Request) error {
 	switch last := via[len(via)-1]; {
 	case len(via) > maxRedirects:
 		return errRedirects
+	case last.Method == http.MethodPost && req.URL.Host != last.URL.Host:
+		return fmt.Errorf("a redirect takes a token along: %w", &forbidden{req.URL.Host})
 	case last.URL.Scheme == "https" && req.URL.Scheme != "https":
 		return fmt.Errorf("a redirect leaves TLS: %w", &forbidden{req.URL.Host})
 	case req.URL.Host != last.URL.Host && isPrivate(req.URL.Hostname()) && !isPrivate(last.URL.Hostname()) && !g.names(req.URL.Host):
@@ -152,11 +158,12 @@ func isLinkLocal(a netip.Addr) bool {
 // isPrivate tells whether a host is the address of something that not everybody
 // reaches.
 func isPrivate(host string) bool {
-	a, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
+	a, err := netip.ParseAddr(host)
 	if err != nil {
 		return host == "localhost" || strings.HasSuffix(host, ".localhost")
 	}
-	return a.IsPrivate() || a.IsLoopback() || isLinkLocal(a)
+	return a.IsPrivate() || a.IsLoopback() || a.IsUnspecified() || isLinkLocal(a)
 }
 
 // isLoopback tells whether a host is this machine.

@@ -42,7 +42,9 @@ type host struct {
 type repository struct {
 	mu    sync.Mutex
 	token token
-	own   *challenge // what a request was answered, where that differs from the greeting
+	// public is set where the credentials were refused.
+	public bool
+	own    *challenge // what a request was answered, where that differs from the greeting
 }
 
 // A challenge says how a registry wants to be asked.
@@ -193,8 +195,14 @@ func (p *place) relearn(repo *repository, resp *http.Response, used string) bool
 	got := challengeOf(resp)
 	repo.mu.Lock()
 	defer repo.mu.Unlock()
-	if used != "" {
+	if used == basicUsed && !repo.public {
+		// The image may be public, and the credentials out of date.
+		repo.public = true
+		p.client.warn(p.name + ": refuses the credentials for " + p.repo + ", going on without them")
 		return true
+	}
+	if used != "" {
+		return used != basicUsed
 	}
 	if got.method == "" || got.method == p.method || repo.own != nil {
 		return false
@@ -224,12 +232,16 @@ func (p *place) authorize(ctx context.Context, repo *repository, req *http.Reque
 		if err != nil {
 			return "", err
 		}
-		if auth.Username != "" || auth.Password != "" {
+		if !repo.public && (auth.Username != "" || auth.Password != "") {
 			req.SetBasicAuth(auth.Username, auth.Password)
+			return basicUsed, nil
 		}
 	}
 	return "", nil
 }
+
+// basicUsed stands for a token where user and password were sent.
+const basicUsed = "basic"
 
 // credentials gives what the keychain has for the repository.
 func (p *place) credentials(ctx context.Context) (authn.AuthConfig, error) {
@@ -260,7 +272,7 @@ func (h *host) die(ctx context.Context, err error) error {
 // failed counts a request that had no answer.
 func (h *host) failed(ctx context.Context, err error) error {
 	var te *transport.Error
-	if errors.As(err, &te) && !isOverload(te.StatusCode) || ctx.Err() != nil {
+	if errors.As(err, &te) && !isOverload(te.StatusCode) || ctx.Err() != nil || isRefused(err) {
 		return err
 	}
 	h.mu.Lock()
@@ -269,6 +281,12 @@ func (h *host) failed(ctx context.Context, err error) error {
 		h.dead = err
 	}
 	return err
+}
+
+// isRefused tells whether it was belay that would not go on.
+func isRefused(err error) bool {
+	var off *forbidden
+	return errors.As(err, &off) || errors.Is(err, errLinkLocal) || errors.Is(err, errRedirects) || errors.Is(err, errLie)
 }
 
 // note looks at what an answer says besides what was asked for.

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -37,7 +39,8 @@ type keys struct {
 
 // A lookup is what programs and services say of one registry, asked once.
 type lookup struct {
-	once sync.Once
+	mu   sync.Mutex
+	done bool
 	auth authn.AuthConfig
 }
 
@@ -51,71 +54,69 @@ func newKeys(opt Options, warn func(string)) *keys {
 // https://docs.docker.com/reference/cli/docker/login/#credential-stores
 func (k *keys) get(ctx context.Context, r name.Repository) (authn.AuthConfig, error) {
 	host := r.RegistryStr()
-	if k.custom == nil {
-		k.load.Do(k.read)
-		if k.helper(host) == "" {
-			if auth, ok := k.written(r); ok {
-				return auth, nil
-			}
+	if k.custom != nil {
+		return k.once(ctx, host, r, ofKeychain(k.custom))
+	}
+	k.load.Do(k.read)
+	if h := k.helper(host); h != "" {
+		auth, err := k.once(ctx, "helper of "+host, r, ofHelper(h))
+		if err != nil || auth != (authn.AuthConfig{}) {
+			return auth, err
 		}
 	}
-	k.mu.Lock()
-	l := k.helped[host]
-	if l == nil {
-		l = &lookup{}
-		k.helped[host] = l
+	if auth, ok := k.written(r); ok {
+		return auth, nil
 	}
-	k.mu.Unlock()
-	l.once.Do(func() { l.auth = k.ask(ctx, r) })
-	if l.auth != (authn.AuthConfig{}) || k.custom != nil {
-		return l.auth, ctx.Err()
+	var rest []source
+	if s := k.store(); s != "" {
+		rest = append(rest, ofHelper(s))
 	}
-	auth, _ := k.written(r) // the helper of the registry had nothing
-	return auth, ctx.Err()
-}
-
-// ask asks the programs and services that may know a registry, until one does.
-func (k *keys) ask(ctx context.Context, r name.Repository) authn.AuthConfig {
-	for _, source := range k.sources(r.RegistryStr()) {
-		auth, err := limited(ctx, k.timeout, func(ctx context.Context) (authn.AuthConfig, error) { return source(ctx, r) })
-		switch {
-		case ctx.Err() != nil:
-			return authn.AuthConfig{}
-		case err != nil:
-			k.warn(r.RegistryStr() + ": going on without credentials, since they cannot be had: " + firstLine(err.Error()))
-		case auth != authn.AuthConfig{}:
-			return auth
-		}
+	if chain := ambient(host); chain != nil {
+		rest = append(rest, ofKeychain(chain))
 	}
-	return authn.AuthConfig{}
+	return k.once(ctx, host, r, rest...)
 }
 
 // A source knows credentials.
 type source func(context.Context, name.Repository) (authn.AuthConfig, error)
 
-func (k *keys) sources(host string) []source {
-	if k.custom != nil {
-		return []source{ofKeychain(k.custom)}
+// once asks sources until one knows something, and remembers the answer under
+// a key. Those who come meanwhile wait for the first.
+func (k *keys) once(ctx context.Context, key string, r name.Repository, sources ...source) (authn.AuthConfig, error) {
+	k.mu.Lock()
+	l := k.helped[key]
+	if l == nil {
+		l = &lookup{}
+		k.helped[key] = l
 	}
-	var out []source
-	if h := k.helper(host); h != "" {
-		out = append(out, ofHelper(h))
+	k.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.done {
+		return l.auth, ctx.Err()
 	}
-	if s := k.store(); s != "" {
-		out = append(out, ofHelper(s))
+	for _, source := range sources {
+		auth, err := limited(ctx, k.timeout, func(ctx context.Context) (authn.AuthConfig, error) { return source(ctx, r) })
+		switch {
+		case ctx.Err() != nil:
+			return authn.AuthConfig{}, ctx.Err() // it may be asked again
+		case err != nil:
+			k.warn(r.RegistryStr() + ": going on without credentials, since they cannot be had: " + firstLine(err.Error()))
+		case auth != authn.AuthConfig{}:
+			l.auth, l.done = auth, true
+			return auth, nil
+		}
 	}
-	if chain := ambient(host); chain != nil {
-		out = append(out, ofKeychain(chain))
-	}
-	return out
+	l.done = true
+	return authn.AuthConfig{}, nil
 }
 
 // helper gives the name of the helper of a registry; "" for none.
 func (k *keys) helper(host string) string {
 	for _, f := range k.files {
-		for key, h := range f.CredentialHelpers {
-			if plainKey(key) == host {
-				return h
+		for _, key := range slices.Sorted(maps.Keys(f.CredentialHelpers)) {
+			if plainKey(key) == host && f.CredentialHelpers[key] != "" {
+				return f.CredentialHelpers[key]
 			}
 		}
 	}
@@ -146,11 +147,8 @@ func serverURL(host string) string {
 func (k *keys) written(r name.Repository) (authn.AuthConfig, bool) {
 	for key := r.Name(); key != ""; key = key[:max(strings.LastIndex(key, "/"), 0)] {
 		for _, f := range k.files {
-			for at, c := range f.AuthConfigs {
-				if plainKey(at) != key {
-					continue
-				}
-				c.ServerAddress, c.Auth = "", ""
+			for _, at := range spellings(f, key) {
+				c := f.AuthConfigs[at]
 				auth := authn.AuthConfig{Username: c.Username, Password: c.Password, IdentityToken: c.IdentityToken, RegistryToken: c.RegistryToken}
 				if auth != (authn.AuthConfig{}) {
 					return auth, true
@@ -161,11 +159,27 @@ func (k *keys) written(r name.Repository) (authn.AuthConfig, bool) {
 	return authn.AuthConfig{}, false
 }
 
+// spellings gives the keys of a file that mean a registry or repository, that
+// by which Docker itself calls it first.
+func spellings(f *configfile.ConfigFile, key string) []string {
+	var out []string
+	for _, at := range slices.Sorted(maps.Keys(f.AuthConfigs)) {
+		if at == serverURL(key) {
+			out = slices.Insert(out, 0, at)
+		} else if plainKey(at) == key {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
 // plainKey gives the registry or repository that a key of a file means.
 func plainKey(s string) string {
 	s = strings.TrimPrefix(strings.TrimPrefix(s, "https://"), "http://")
 	s = strings.TrimSuffix(s, "/")
-	s = strings.TrimSuffix(strings.TrimSuffix(s, "/v1"), "/v2")
+	if host, path, _ := strings.Cut(s, "/"); path == "v1" || path == "v2" {
+		s = host
+	}
 	if s == "docker.io" || strings.HasPrefix(s, "docker.io/") {
 		return "index." + s
 	}
@@ -229,12 +243,12 @@ func authFiles() []string {
 
 // limited gives what f finds, or an error when it takes too long. What does not
 // end then is left behind.
-func limited(ctx context.Context, limit time.Duration, f func(context.Context) (authn.AuthConfig, error)) (authn.AuthConfig, error) {
+func limited(outer context.Context, limit time.Duration, f func(context.Context) (authn.AuthConfig, error)) (authn.AuthConfig, error) {
 	type found struct {
 		auth authn.AuthConfig
 		err  error
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(outer, limit)
 	out := make(chan found, 1)
 	go func() {
 		defer cancel()
@@ -249,6 +263,8 @@ func limited(ctx context.Context, limit time.Duration, f func(context.Context) (
 		return x.auth, x.err
 	case <-time.After(limit + time.Second):
 		return authn.AuthConfig{}, fmt.Errorf("no answer in %v", limit)
+	case <-outer.Done():
+		return authn.AuthConfig{}, outer.Err()
 	}
 }
 
@@ -283,17 +299,21 @@ func decoded(c authn.AuthConfig) authn.AuthConfig {
 // https://github.com/docker/docker-credential-helpers
 func ofHelper(helper string) source {
 	return func(ctx context.Context, r name.Repository) (authn.AuthConfig, error) {
+		p := &run{}
 		program := func(args ...string) client.Program {
-			cmd := exec.CommandContext(ctx, "docker-credential-"+helper, args...)
-			cmd.WaitDelay = time.Second / 2
-			return &run{cmd}
+			p.Cmd = exec.CommandContext(ctx, "docker-credential-"+helper, args...)
+			p.WaitDelay = time.Second / 2
+			return p
 		}
 		got, err := client.Get(program, serverURL(r.RegistryStr()))
 		switch {
 		case credentials.IsErrCredentialsNotFound(err):
 			return authn.AuthConfig{}, nil
+		case p.err != nil:
+			return authn.AuthConfig{}, fmt.Errorf("docker-credential-%s: %w", helper, p.err)
 		case err != nil:
-			return authn.AuthConfig{}, fmt.Errorf("docker-credential-%s: %w", helper, err)
+			// The error holds what the helper said, which may be a secret.
+			return authn.AuthConfig{}, fmt.Errorf("docker-credential-%s: its answer cannot be read", helper)
 		case got.Username == "<token>":
 			return authn.AuthConfig{IdentityToken: got.Secret}, nil
 		}
@@ -302,7 +322,21 @@ func ofHelper(helper string) source {
 }
 
 // A run is one run of a helper.
-type run struct{ *exec.Cmd }
+type run struct {
+	*exec.Cmd
+	err error // of the program, without what it said
+}
+
+// Output implements client.Program. A child that the helper leaves behind, and
+// that keeps its output open, is not waited for.
+func (r *run) Output() ([]byte, error) {
+	out, err := r.Cmd.Output()
+	if errors.Is(err, exec.ErrWaitDelay) && r.ProcessState.Success() {
+		err = nil
+	}
+	r.err = err
+	return out, err
+}
 
 // Input implements client.Program.
 func (r *run) Input(in io.Reader) { r.Stdin = in }

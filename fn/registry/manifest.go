@@ -1,11 +1,13 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -43,8 +45,8 @@ func (p *place) manifest(ctx context.Context, id string) (digest.Image, error) {
 		return digest.Image{}, err
 	}
 	image := digest.Image{MediaType: mediaType(resp)}
-	if image.Digest, err = v1.NewHash(resp.Header.Get("Docker-Content-Digest")); err != nil {
-		return p.full(ctx, id) // it forgets the header
+	if image.Digest, err = v1.NewHash(resp.Header.Get("Docker-Content-Digest")); err != nil || !slices.Contains(accept(), string(image.MediaType)) {
+		return p.full(ctx, id) // it forgets a header, or is something else
 	}
 	return image, same(id, image.Digest)
 }
@@ -70,8 +72,23 @@ func same(id string, got v1.Hash) error {
 
 // full reads a manifest and hashes it.
 func (p *place) full(ctx context.Context, id string) (digest.Image, error) {
-	image, _, err := p.get(ctx, "/manifests/"+id, id)
+	image, body, err := p.get(ctx, "/manifests/"+id, id)
+	if err == nil {
+		err = isManifest(image.MediaType, body)
+	}
 	return image, err
+}
+
+// isManifest wants what was read to be a manifest, and not the page of a proxy.
+// https://github.com/opencontainers/image-spec/blob/main/manifest.md
+func isManifest(t types.MediaType, body []byte) error {
+	var m struct {
+		SchemaVersion int `json:"schemaVersion"`
+	}
+	if err := json.Unmarshal(body, &m); err != nil || m.SchemaVersion == 0 {
+		return fmt.Errorf("%w: no manifest, but %s", errLie, cmp.Or(string(t), "something else"))
+	}
+	return nil
 }
 
 // get reads a manifest or a blob, and hashes it. id is what was asked for.
@@ -158,6 +175,9 @@ func (p *place) configPlatform(ctx context.Context, id string) ([]string, error)
 	var config v1.Platform
 	if err := json.Unmarshal(body, &config); err != nil {
 		return nil, fmt.Errorf("%w: a configuration that is no JSON", errLie)
+	}
+	if config.OS == "" && config.Architecture == "" {
+		return nil, nil // not something to run
 	}
 	return []string{platform(config)}, nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/belay-krm/belay/fn/digest"
 	"github.com/belay-krm/belay/fn/lock"
@@ -246,7 +247,7 @@ func TestPlainHTTP(t *testing.T) {
 		if r.URL.Scheme == "https" {
 			return nil, tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}
 		}
-		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Header: http.Header{"Docker-Content-Digest": {"sha256:" + strings.Repeat("a", 64)}}, Request: r}, nil
+		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Header: http.Header{"Docker-Content-Digest": {"sha256:" + strings.Repeat("a", 64)}, "Content-Type": {string(types.OCIManifestSchema1)}}, Request: r}, nil
 	})}
 	plain, err := name.NewTag("plain.example.com/a:1")
 	if err != nil {

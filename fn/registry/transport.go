@@ -101,7 +101,7 @@ func passes(resp *http.Response, err error) bool {
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	}
-	return false
+	return resp.StatusCode >= 520 && resp.StatusCode <= 524 // Cloudflare, in front of many
 }
 
 // pause gives the time to wait: what the registry asks for, or twice as long as

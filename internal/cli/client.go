@@ -109,7 +109,12 @@ type onceClient struct {
 
 // A reply is what the client says of one reference.
 type reply struct {
-	once      sync.Once
+	mu   sync.Mutex
+	done bool
+	said
+}
+
+type said struct {
 	image     digest.Image
 	platforms []string
 	err       error
@@ -136,30 +141,35 @@ func (c *onceClient) reply(key string) *reply {
 
 // Resolve implements digest.Resolver.
 func (c *onceClient) Resolve(ctx context.Context, ref name.Reference) (digest.Image, error) {
-	r := c.ask(ctx, ref.Context(), ref.Name(), func(client Client, r *reply) {
+	r := c.ask(ctx, ref.Context(), ref.Name(), func(client Client, r *said) {
 		r.image, r.err = client.Resolve(ctx, ref)
 	})
 	return r.image, r.err
 }
 
 // ask gives what the client says, which is found out by the first who asks.
-func (c *onceClient) ask(ctx context.Context, repo name.Repository, key string, find func(Client, *reply)) *reply {
+func (c *onceClient) ask(ctx context.Context, repo name.Repository, key string, find func(Client, *said)) said {
 	client, err := c.connect()
 	if err != nil {
-		return &reply{err: err}
+		return said{err: err}
 	}
 	r := c.reply(key)
-	r.once.Do(func() {
-		slot := c.slot(repo.RegistryStr())
-		select {
-		case slot <- true:
-			defer func() { <-slot }()
-			find(client, r)
-		case <-ctx.Done():
-			r.err = ctx.Err()
-		}
-	})
-	return r
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.done {
+		return r.said
+	}
+	slot := c.slot(repo.RegistryStr())
+	select {
+	case slot <- true:
+		defer func() { <-slot }()
+		find(client, &r.said)
+	case <-ctx.Done():
+		r.err = ctx.Err()
+	}
+	// What the end of one package cut short may be asked again for another.
+	r.done = ctx.Err() == nil
+	return r.said
 }
 
 func (c *onceClient) slot(registry string) chan bool {
@@ -173,7 +183,7 @@ func (c *onceClient) slot(registry string) chan bool {
 
 // Platforms implements digest.Resolver.
 func (c *onceClient) Platforms(ctx context.Context, ref name.Digest) ([]string, error) {
-	r := c.ask(ctx, ref.Context(), "platforms "+ref.Name(), func(client Client, r *reply) {
+	r := c.ask(ctx, ref.Context(), "platforms "+ref.Name(), func(client Client, r *said) {
 		r.platforms, r.err = client.Platforms(ctx, ref)
 	})
 	return r.platforms, r.err

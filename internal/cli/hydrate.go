@@ -126,17 +126,22 @@ func (j *job) process(ctx context.Context) error {
 	if err := j.read(); err != nil {
 		return err
 	}
+	resolvers := make([]digest.Resolver, len(j.packs))
+	for i, p := range j.packs {
+		var err error
+		if resolvers[i], err = j.resolver(p); err != nil {
+			return err
+		}
+	}
 	// Packages wait for registries together, not one after the other.
 	var g errgroup.Group
 	g.SetLimit(packsAtOnce)
-	for _, p := range j.packs {
-		resolver, err := j.resolver(p)
-		if err != nil {
-			return err
-		}
+	start := time.Now()
+	for i, p := range j.packs {
 		g.Go(func() error {
 			p.report = fn.Process(ctx, p.list, p.config, fn.Options{
-				Resolver: resolver,
+				Resolver: resolvers[i],
+				Start:    start,
 				Progress: j.progress.part(),
 				Previous: j.previous(p),
 				LockFile: j.lockFile(p),
