@@ -122,6 +122,19 @@ func (o *Object) Line(n *Node) int {
 	return o.src.line(int(n.start))
 }
 
+// LineHolds tells whether the line of its source that n starts on holds a text,
+// in a comment, say.
+func (o *Object) LineHolds(n *Node, text string) bool {
+	if n == nil || n.start == noText {
+		return false
+	}
+	src := o.src.text
+	at := min(int(n.start), len(src))
+	from := strings.LastIndexByte(src[:at], '\n') + 1
+	line, _, _ := strings.Cut(src[from:], "\n")
+	return strings.Contains(line, text)
+}
+
 // IsLocal tells whether the object is configuration of tools and is never
 // deployed: marked local-config, of a kind that only tools read, or the
 // functionConfig of this run.

@@ -98,6 +98,11 @@ func storageRefs() []KindRef {
 	for _, use := range []string{"snapshotter", "snapshotter-list"} {
 		rows = append(rows, csiSecret("snapshot.storage.k8s.io", "VolumeSnapshotClass", use))
 	}
+	// The provisioners of rbd, Quobyte, StorageOS and ScaleIO.
+	// https://v1-27.docs.kubernetes.io/docs/concepts/storage/storage-classes/#ceph-rbd
+	for key, namespace := range map[string]string{"adminSecretName": "adminSecretNamespace", "userSecretName": "userSecretNamespace", "secretRef": "secretNamespace"} {
+		rows = append(rows, KindRef{Group: "storage.k8s.io", Kinds: []string{"StorageClass"}, Path: []string{"parameters", key}, TargetKind: "Secret", NamespaceKey: namespace})
+	}
 	return rows
 }
 
@@ -152,6 +157,8 @@ func deliveryRefs() []KindRef {
 		said("", "helm.toolkit.fluxcd.io", "HelmRelease", "spec/valuesFrom"),
 		// https://fluxcd.io/flux/components/kustomize/kustomizations/#post-build-variable-substitution
 		said("", "kustomize.toolkit.fluxcd.io", "Kustomization", "spec/postBuild/substituteFrom"),
+		// https://argo-cd.readthedocs.io/en/stable/operator-manual/applicationset/Generators-Cluster-Decision-Resource/
+		to("ConfigMap", "argoproj.io", "ApplicationSet", "spec/**/configMapRef"),
 		// https://argo-workflows.readthedocs.io/en/latest/fields/
 		selector("ConfigMap", "argoproj.io", "Workflow WorkflowTemplate ClusterWorkflowTemplate CronWorkflow", "spec/**/configMap"),
 	}

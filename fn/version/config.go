@@ -18,6 +18,8 @@ type Config struct {
 	Immutable bool `json:"immutable" default:"true" doc:"mark versions with immutable: true"`
 	// Unreferenced is keep or version.
 	Unreferenced string `json:"unreferenced" enum:"keep,version" default:"keep" doc:"what happens to a ConfigMap or Secret that nothing in the package refers to: keep its name, or version it too"`
+	// Audit is warn, error or off.
+	Audit string `json:"audit" enum:"warn,error,off" default:"warn" doc:"what happens where a field that no rule covers still mentions the old name of a version: a warning, an error, or nothing; # belay:ignore on the line silences one"`
 	// DefaultNamespace is the namespace that an absent one stands for.
 	DefaultNamespace string `json:"defaultNamespace" doc:"the namespace that objects without one are deployed to, so that app-config without a namespace and app-config in that one are the same"`
 	// Kinds are versioned besides ConfigMap and Secret.

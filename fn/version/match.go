@@ -88,6 +88,7 @@ func (r *renamer) connect() {
 		}
 		var edges []edge
 		for _, ref := range table.References(o) {
+			r.seen = append(r.seen, ref.Node)
 			s, err := r.target(o, ref)
 			if err != nil {
 				r.report(o, manifest.Error, o.Path(ref.Node), err.Error())

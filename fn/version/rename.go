@@ -66,6 +66,7 @@ func Rename(list *manifest.List, cfg Config, locks map[string]*lock.Lock, durabl
 	for _, f := range r.referrers {
 		r.rewrite(f.object, f.index, f.refs)
 	}
+	r.audit()
 	slices.SortStableFunc(r.stats.Rewrites, func(a, b Rewritten) int { return cmp.Compare(a.index, b.index) })
 	slices.SortStableFunc(r.stats.Renames, func(a, b Renamed) int { return cmp.Compare(a.index, b.index) })
 	r.stats.References = len(r.stats.Rewrites)
@@ -82,7 +83,8 @@ type renamer struct {
 	subjects  []*subject
 	index     *index
 	referrers []referrer
-	started   map[string]bool // packages whose new lock was warned of
+	seen      []*manifest.Node // fields that the table knows
+	started   map[string]bool  // packages whose new lock was warned of
 	stats     Stats
 }
 
