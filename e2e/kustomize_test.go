@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -38,6 +39,23 @@ func checkBuilt(t *testing.T, out, pinned string) {
 		if !strings.Contains(out, "            name: "+n[1]+"\n") {
 			t.Errorf("nothing refers to %s:\n%s", n[1], out)
 		}
+	}
+}
+
+// TestKustomizeHash wants hash: kustomize to give the names that the generators
+// of kustomize give.
+func TestKustomizeHash(t *testing.T) {
+	dir := t.TempDir()
+	files := kustomizeFiles("nginx@sha256:"+strings.Repeat("a", 64), "")
+	write(t, dir, files)
+	names := regexp.MustCompile(`(?m)^  name: (pre-(?:generated|secret)-[a-z0-9]{10})$`)
+	want := names.FindAllString(must(t, dir, "", "kustomize", "build", "overlay").stdout, -1)
+	files["base/kustomization.yaml"] += "generatorOptions: {disableNameSuffixHash: true}\n"
+	write(t, dir, files)
+	plain := must(t, dir, "", "kustomize", "build", "overlay")
+	got := names.FindAllString(must(t, dir, plain.stdout, "belay", "hydrate", "-", "--set", "versions.hash=kustomize").stdout, -1)
+	if len(want) != 2 || !slices.Equal(got, want) {
+		t.Errorf("names are %q, and kustomize's %q", got, want)
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 type Config struct {
 	// Naming is hash, sequence or off.
 	Naming string `json:"naming" enum:"hash,sequence,off" default:"hash" doc:"hash: app-config-7f9d2k8c9m, which needs no history; sequence: app-config-v000, v001, … as Spinnaker does, kept in the lock; off: nothing is versioned"`
+	// Hash is belay or kustomize.
+	Hash string `json:"hash" enum:"belay,kustomize" default:"belay" doc:"what hash naming appends: belay: a hash of what the API server makes of the content; kustomize: what the generators of kustomize append to a ConfigMap or Secret, so that a move from kustomize rolls nothing"`
 	// Immutable marks versions as immutable.
 	Immutable bool `json:"immutable" default:"true" doc:"mark versions with immutable: true"`
 	// Unreferenced is keep or version.

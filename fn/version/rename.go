@@ -179,6 +179,9 @@ func (r *renamer) name(s *subject) {
 // lock knows, or the next one.
 func (r *renamer) label(s *subject, content string) (string, error) {
 	if r.cfg.Naming == "hash" {
+		if k := kustomizeSuffix(s.object); r.cfg.Hash == "kustomize" && k != "" {
+			return k, nil
+		}
 		return suffix(content), nil
 	}
 	pkg := s.object.Package

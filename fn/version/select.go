@@ -113,7 +113,7 @@ func never(o *manifest.Object) string {
 		return "SOPS encrypted it, and a new name would break its MAC"
 	case o.Annotation(needsHashAnnotation) != "":
 		return "kustomize versions it by itself (disableNameSuffixHash: true leaves that to belay)"
-	case hashedByKustomize(o):
+	case o.Annotation(ContentAnnotation) == "" && hashedByKustomize(o):
 		return "kustomize did it already (its name ends in the hash of its content)"
 	case isCore(o, "ConfigMap") && o.ID.Name == "kube-root-ca.crt":
 		return "the cluster makes it"
