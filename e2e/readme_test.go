@@ -50,12 +50,23 @@ func TestDocuments(t *testing.T) {
 				files["overlay/kustomization.yaml"] = strings.Replace(files["overlay/kustomization.yaml"], "transformers: [belay.yaml]\n", "", 1)
 			}
 			write(t, dir, files)
+			if strings.Contains(block, "belay rollback") {
+				commitTwice(t, dir)
+			}
 			must(t, dir, "", "sh", "-e", "-c", strings.Join(script, "\n"))
 		}
 	}
 	if blocks < 5 {
 		t.Errorf("%d blocks were run: are the fences still sh?", blocks)
 	}
+}
+
+// commitTwice makes a repository of dir, with a commit before and one after a
+// hydrate.
+func commitTwice(t *testing.T, dir string) {
+	t.Helper()
+	must(t, dir, "", "sh", "-e", "-c", `git init -q && git config user.name a && git config user.email a@example.com
+git add -A && git commit -q -m before && belay hydrate deploy && git add -A && git commit -q -m after`)
 }
 
 // shellBlocks gives the text of the fences for a shell.

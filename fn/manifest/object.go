@@ -135,6 +135,34 @@ func (o *Object) LineHolds(n *Node, text string) bool {
 	return strings.Contains(line, text)
 }
 
+// Document gives the text of the document that holds the object and nothing
+// else, as it was read, without the marker before it; "" for an item of a List or
+// of a ResourceList.
+func (o *Object) Document() string {
+	from, to, ok := o.DocumentRange()
+	if !ok {
+		return ""
+	}
+	return o.src.text[from:to]
+}
+
+// DocumentRange gives where Document stands in the text of the file.
+func (o *Object) DocumentRange() (from, to int, ok bool) {
+	if o.unit == nil || o.src.items != nil || o.root.parent != nil || o.unit.dash > 0 {
+		return 0, 0, false
+	}
+	for _, other := range o.src.objects {
+		if other != o && other.unit == o.unit {
+			return 0, 0, false
+		}
+	}
+	from, to = o.unit.base, o.unit.base+len(o.unit.text)
+	if marker, _, _ := strings.Cut(o.unit.text, "\n"); isDocumentStart(strings.TrimSuffix(marker, "\r")) && isBlank(strings.TrimSuffix(marker, "\r")[3:]) {
+		from = min(from+len(marker)+1, to)
+	}
+	return from, to, true
+}
+
 // IsLocal tells whether the object is configuration of tools and is never
 // deployed: marked local-config, of a kind that only tools read, or the
 // functionConfig of this run.

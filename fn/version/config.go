@@ -73,8 +73,8 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// rows gives the references that the configuration names.
-func (c Config) rows() []manifest.KindRef {
+// Rows gives the references that the configuration names.
+func (c Config) Rows() []manifest.KindRef {
 	var out []manifest.KindRef
 	for _, n := range c.NameReference {
 		for _, f := range n.FieldSpecs {

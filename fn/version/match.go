@@ -80,7 +80,7 @@ func (r *renamer) connect() {
 	if len(r.subjects) == 0 {
 		return
 	}
-	table := manifest.NewRefTable(r.cfg.rows()...)
+	table := manifest.NewRefTable(r.cfg.Rows()...)
 	r.index = r.makeIndex()
 	for i, o := range r.list.Objects {
 		if o.IsLocal() {
