@@ -7,10 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/go-containerregistry/pkg/name"
-	"k8s.io/apimachinery/pkg/labels"
-
 	"github.com/belay-krm/belay/fn/manifest"
+	"github.com/google/go-containerregistry/pkg/name"
 )
 
 // A Config says which images are pinned, and how. Its zero value is not valid;
@@ -145,8 +143,8 @@ func (v *validator) globs(at string, list []string) {
 }
 
 func (v *validator) labels(at, selector string) {
-	if _, err := labels.Parse(selector); err != nil {
-		v.fail(at, "%q: not a label selector: %v", selector, err)
+	if _, err := manifest.SelectLabels(selector); err != nil {
+		v.fail(at, "%v", err)
 	}
 }
 
@@ -233,30 +231,13 @@ func (c Config) table() *manifest.ImageTable {
 	return t
 }
 
-// selects gives what tells whether the labels of an object match a selector,
-// which Validate checked. An empty one matches all.
-// https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors
+// selects gives what matches a selector that Validate checked.
 func selects(selector string) func(*manifest.Object) bool {
-	s, err := labels.Parse(selector)
+	matches, err := manifest.SelectLabels(selector)
 	if err != nil {
-		s = labels.Nothing()
+		return func(*manifest.Object) bool { return false }
 	}
-	return func(o *manifest.Object) bool { return s.Matches(objectLabels{o}) }
-}
-
-// objectLabels gives the labels of an object to a selector.
-type objectLabels struct{ *manifest.Object }
-
-// Has implements labels.Labels.
-func (l objectLabels) Has(key string) bool { _, ok := l.Lookup(key); return ok }
-
-// Get implements labels.Labels.
-func (l objectLabels) Get(key string) string { return l.Label(key) }
-
-// Lookup implements labels.Labels.
-func (l objectLabels) Lookup(key string) (string, bool) {
-	n := l.Root().Lookup("metadata", "labels").Get(key)
-	return n.Value(), n != nil
+	return matches
 }
 
 // A rule is a Rule that is ready to be used.

@@ -3,6 +3,7 @@ package version
 import (
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -26,10 +27,29 @@ type Config struct {
 	DefaultNamespace string `json:"defaultNamespace" doc:"the namespace that objects without one are deployed to, so that app-config without a namespace and app-config in that one are the same"`
 	// Kinds are versioned besides ConfigMap and Secret.
 	Kinds []string `json:"kinds" doc:"more kinds to version, such as Pod or ReplicaSet.apps, as Spinnaker does"`
+	// Select says which objects are versioned; all of their kinds when empty.
+	Select []Selector `json:"select" doc:"which objects are versioned: those that match one of these; all when absent (strategy.spinnaker.io/versioned on an object comes first)"`
 	// NameReference are references that belay does not know.
 	NameReference []NameReference `json:"nameReference" doc:"more fields that name versioned objects, in the syntax of nameReference of kustomize"`
 	// Configurations are files with a nameReference.
 	Configurations []string `json:"configurations" doc:"paths of files with a nameReference, such as kustomize reads: beside this file; of a function, below the working directory"`
+}
+
+// A Selector matches objects; what is empty matches any.
+type Selector struct {
+	Kind   string `json:"kind" doc:"kind; any when absent"`
+	Name   string `json:"name" doc:"pattern of names, such as *-config; any when absent"`
+	Labels string `json:"labels" doc:"label selector; any when absent"`
+}
+
+// matches tells whether an object is chosen. Its name is the unversioned one.
+func (s Selector) matches(o *manifest.Object, name string) bool {
+	selects, err := manifest.SelectLabels(s.Labels)
+	if err != nil {
+		return false // Validate reported it
+	}
+	ok, err := path.Match(s.Name, name)
+	return (s.Kind == "" || s.Kind == o.ID.Kind) && (s.Name == "" || ok && err == nil) && selects(o)
 }
 
 // A NameReference says which fields name the objects of a kind.
@@ -57,6 +77,17 @@ func (c Config) Validate() error {
 	for i, k := range c.Kinds {
 		if k == "" || strings.ContainsAny(k, " /:") {
 			errs = append(errs, fmt.Errorf("versions.kinds[%d]: %q is not a kind (write Kind or Kind.group)", i, k))
+		}
+	}
+	for i, s := range c.Select {
+		if _, err := manifest.SelectLabels(s.Labels); err != nil {
+			errs = append(errs, fmt.Errorf("versions.select[%d].labels: %w", i, err))
+		}
+		if _, err := path.Match(s.Name, ""); err != nil {
+			errs = append(errs, fmt.Errorf("versions.select[%d].name: %q: not a pattern", i, s.Name))
+		}
+		if s == (Selector{}) {
+			errs = append(errs, fmt.Errorf("versions.select[%d]: says nothing: give it a kind, name or labels", i))
 		}
 	}
 	for i, n := range c.NameReference {

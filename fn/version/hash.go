@@ -38,7 +38,9 @@ func Hash(o *manifest.Object) (string, error) {
 	case isCore(o, "Secret"):
 		content, err = secretContent(o)
 	default:
-		content = otherContent(o.Root())
+		s := subject{}
+		s.provides(o)
+		content = otherContent(o.Root(), o.Root().Lookup(s.secretAt...))
 	}
 	if err != nil {
 		return "", err
@@ -111,12 +113,13 @@ func stringMap(n *manifest.Node, encoded bool) (map[string]string, error) {
 	return out, errors.Join(errs...)
 }
 
-// otherContent gives everything but metadata and status.
-func otherContent(root *manifest.Node) any {
+// otherContent gives everything but metadata, status, and without, which is the
+// name of what is made of the object.
+func otherContent(root, without *manifest.Node) any {
 	out := map[string]any{}
 	for k, v := range root.Pairs() {
 		if key := k.Value(); key != "metadata" && key != "status" {
-			out[key] = plainValue(v)
+			out[key] = plainValue(v, without)
 		}
 	}
 	return out
@@ -124,24 +127,27 @@ func otherContent(root *manifest.Node) any {
 
 // plainValue gives a value as JSON holds it. Numbers and booleans are kept
 // apart from strings by a list around their text.
-func plainValue(n *manifest.Node) any {
+func plainValue(n, without *manifest.Node) any {
 	switch {
 	case n.IsMapping():
 		out := map[string]any{}
 		for k, v := range n.Pairs() {
+			if v == without {
+				continue
+			}
 			if k.Value() == "metadata" {
-				if m := templateMetadata(v); m != nil {
+				if m := templateMetadata(v, without); m != nil {
 					out["metadata"] = m
 				}
 				continue
 			}
-			out[k.Value()] = plainValue(v)
+			out[k.Value()] = plainValue(v, without)
 		}
 		return out
 	case n.IsSequence():
 		out := make([]any, 0, n.Len())
 		for _, e := range n.Elems() {
-			out = append(out, plainValue(e))
+			out = append(out, plainValue(e, without))
 		}
 		return out
 	case n.IsNull():
@@ -154,21 +160,24 @@ func plainValue(n *manifest.Node) any {
 
 // templateMetadata gives the metadata of a pod template without what belay
 // writes there, and without maps that hold nothing else.
-func templateMetadata(n *manifest.Node) any {
+func templateMetadata(n, without *manifest.Node) any {
 	if !n.IsMapping() {
-		return plainValue(n)
+		return plainValue(n, without)
 	}
 	out := map[string]any{}
 	for k, v := range n.Pairs() {
 		key := k.Value()
+		if v == without {
+			continue
+		}
 		if key != "annotations" && key != "labels" || !v.IsMapping() {
-			out[key] = plainValue(v)
+			out[key] = plainValue(v, without)
 			continue
 		}
 		kept := map[string]any{}
 		for name, value := range v.Pairs() {
 			if !isOurs(name.Value()) {
-				kept[name.Value()] = plainValue(value)
+				kept[name.Value()] = plainValue(value, without)
 			}
 		}
 		if len(kept) > 0 {

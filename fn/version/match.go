@@ -26,6 +26,7 @@ type index struct {
 	current  map[key]*manifest.Object // by the name it has
 	subjects map[*manifest.Object]*subject
 	bases    map[key][]*subject // by the unversioned name
+	secrets  map[key]*subject   // by the Secret that a controller makes of them
 	previous map[key][]*subject // by the names it had before kustomize changed them
 }
 
@@ -34,6 +35,7 @@ func (r *renamer) makeIndex() *index {
 	x := &index{
 		current: map[key]*manifest.Object{}, subjects: map[*manifest.Object]*subject{},
 		bases: map[key][]*subject{}, previous: map[key][]*subject{},
+		secrets: map[key]*subject{},
 	}
 	kinds := map[string]bool{}
 	for _, s := range r.subjects {
@@ -46,6 +48,11 @@ func (r *renamer) makeIndex() *index {
 	}
 	for _, s := range r.subjects {
 		x.subjects[s.object] = s
+		if s.secret != "" {
+			for _, name := range []string{s.secret, s.secret + "-" + s.label} {
+				x.secrets[key{s.object.Package, "", "Secret", r.namespace(s.object.ID.Namespace), name}] = s
+			}
+		}
 		if s.label != "" {
 			k := r.keyOf(s.object, s.base.Name)
 			x.bases[k] = append(x.bases[k], s)
@@ -126,6 +133,9 @@ func (r *renamer) target(o *manifest.Object, ref manifest.Reference) (*subject, 
 	k := key{o.Package, ref.Group, ref.Kind, r.namespace(ns), ref.Name()}
 	if found, ok := x.current[k]; ok {
 		return x.subjects[found], nil
+	}
+	if s := x.secrets[k]; s != nil {
+		return s, nil
 	}
 	if of := x.bases[k]; len(of) > 0 {
 		return r.currentOf(of)

@@ -169,6 +169,7 @@ func (r *renamer) name(s *subject) {
 	s.state, s.name = named, to
 	r.stats.Versioned++
 	r.annotate(s, content, label)
+	r.renameSecret(s)
 	if from := s.object.Name(); from != to {
 		s.object.Rename(to)
 		r.stats.Renames = append(r.stats.Renames, Renamed{s.object, from, to, s.index})
@@ -253,24 +254,25 @@ func (r *renamer) annotate(s *subject, content, label string) {
 func (r *renamer) rewrite(o *manifest.Object, at int, refs []edge) {
 	done := map[*manifest.Node]string{}
 	for _, e := range refs {
-		if e.to.name == "" || e.to.name == e.from {
+		to := e.to.nameFor(e.ref)
+		if to == "" || to == e.from {
 			continue
 		}
 		field := o.Path(e.ref.Node)
 		if o.IsIgnored() {
-			r.report(o, manifest.Warning, field, fmt.Sprintf("refers to %s, which is %s now; the object is left alone because of %s", e.from, e.to.name, manifest.CachingIgnoreAnnotation))
+			r.report(o, manifest.Warning, field, fmt.Sprintf("refers to %s, which is %s now; the object is left alone because of %s", e.from, to, manifest.CachingIgnoreAnnotation))
 			continue
 		}
 		if before, ok := done[e.ref.Node]; ok {
 			// One name in a rule for ConfigMaps and Secrets becomes two.
-			if before != e.to.name && e.ref.List != nil && !lists(e.ref.List, e.to.name) {
-				o.Append(e.ref.List, e.to.name)
+			if before != to && e.ref.List != nil && !lists(e.ref.List, to) {
+				o.Append(e.ref.List, to)
 			}
 			continue
 		}
-		done[e.ref.Node] = e.to.name
-		o.Set(e.ref.Node, e.ref.Prefix+e.to.name)
-		r.stats.Rewrites = append(r.stats.Rewrites, Rewritten{o, field, e.from, e.to.name, at})
+		done[e.ref.Node] = to
+		o.Set(e.ref.Node, e.ref.Prefix+to)
+		r.stats.Rewrites = append(r.stats.Rewrites, Rewritten{o, field, e.from, to, at})
 	}
 }
 

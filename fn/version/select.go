@@ -2,6 +2,7 @@ package version
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/belay-krm/belay/fn/lock"
@@ -38,6 +39,11 @@ type subject struct {
 	referred bool
 	state    state
 	name     string // the name that its version has; "" before it is named
+
+	// secret is the unversioned name of the Secret that a controller makes of the
+	// object; "" for most. secretAt leads to the field that gives it.
+	secret   string
+	secretAt []string
 }
 
 type state uint8
@@ -78,7 +84,12 @@ func (r *renamer) choose() {
 		}
 		s := &subject{object: o, index: i, forced: forced}
 		s.base, s.label = baseOf(o)
+		if len(r.cfg.Select) > 0 && !forced && !slices.ContainsFunc(r.cfg.Select, func(x Selector) bool { return x.matches(o, s.base.Name) }) {
+			r.report(o, manifest.Info, "", "is not versioned: versions.select does not choose it")
+			continue
+		}
 		s.forced = s.forced || s.label != ""
+		s.provides(o)
 		r.subjects = append(r.subjects, s)
 	}
 }
@@ -115,6 +126,8 @@ func never(o *manifest.Object) string {
 		return "kustomize versions it by itself (disableNameSuffixHash: true leaves that to belay)"
 	case o.Annotation(ContentAnnotation) == "" && hashedByKustomize(o):
 		return "kustomize did it already (its name ends in the hash of its content)"
+	case o.ID.Group() == "bitnami.com" && o.ID.Kind == "SealedSecret" && !isWide(o):
+		return "it is sealed for its name (seal it with --scope namespace-wide)"
 	case isCore(o, "ConfigMap") && o.ID.Name == "kube-root-ca.crt":
 		return "the cluster makes it"
 	case isCore(o, "Secret"):
