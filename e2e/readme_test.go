@@ -27,7 +27,7 @@ func TestDocuments(t *testing.T) {
 	digest := reg.push(t, false)
 	image := reg.host + "/team/app:1.0"
 	blocks := 0
-	for _, doc := range []string{"README.md", "CONTRIBUTING.md", "docs/images.md"} {
+	for _, doc := range []string{"README.md", "CONTRIBUTING.md", "docs/images.md", "docs/versions.md"} {
 		for _, block := range shellBlocks(read(t, filepath.Join("..", doc))) {
 			var script []string
 			for line := range strings.SplitSeq(strings.TrimSpace(block), "\n") {

@@ -7,8 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/belay-krm/belay/fn/manifest"
 	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/belay-krm/belay/fn/manifest"
 )
 
 // A Config says which images are pinned, and how. Its zero value is not valid;

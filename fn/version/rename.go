@@ -110,6 +110,10 @@ func (r *renamer) recall() {
 		number, ok := lock.ParseLabel(s.label)
 		l := r.locks[s.object.Package]
 		content := s.object.Annotation(ContentAnnotation)
+		if content == "" && ok {
+			// Spinnaker wrote it. What is wrong with its content is said later.
+			content, _ = Hash(s.object)
+		}
 		if v, known := l.Versions[s.base].ByNumber(number); !ok || known && v.Content == content {
 			continue
 		}

@@ -151,10 +151,12 @@ func secretReason(kind string) string {
 }
 
 // baseOf gives the base of an object and the version it carries. The
-// annotations are believed where the name is made of them.
+// annotations are believed where the name is made of them; those of Spinnaker, which
+// say nothing of the content, where the version is a number.
 func baseOf(o *manifest.Object) (lock.Base, string) {
 	base, label := o.Annotation(NameAnnotation), o.Annotation(VersionAnnotation)
-	if base == "" || label == "" || o.ID.Name != base+"-"+label || o.Annotation(ContentAnnotation) == "" {
+	_, isNumber := lock.ParseLabel(label)
+	if base == "" || label == "" || o.ID.Name != base+"-"+label || o.Annotation(ContentAnnotation) == "" && !isNumber {
 		return lock.BaseOf(o.ID, o.ID.Name), ""
 	}
 	return lock.BaseOf(o.ID, base), label
