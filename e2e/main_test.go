@@ -108,7 +108,7 @@ func must(t *testing.T, dir, stdin string, args ...string) command {
 }
 
 // write makes files below dir.
-func write(t *testing.T, dir string, files map[string]string) {
+func write(t testing.TB, dir string, files map[string]string) {
 	t.Helper()
 	for path, text := range files {
 		path = filepath.Join(dir, path)
