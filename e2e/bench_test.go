@@ -22,7 +22,7 @@ func configs(n int) (plain, deployments, kustomization string) {
 }
 
 // BenchmarkKustomize holds belay, whole processes, against kustomize's
-// generators on the same objects: go test -run '^$' -bench Kustomize -benchtime 1x
+// generators on the same objects: go test -run "^$" -bench Kustomize -benchtime 1x.
 func BenchmarkKustomize(b *testing.B) {
 	for _, n := range []int{1000, 3000} {
 		dir := b.TempDir()

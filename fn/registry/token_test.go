@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -196,6 +197,29 @@ func TestStaleBasicCredentials(t *testing.T) {
 	if w := strings.Join(c.Warnings(), "\n"); !strings.Contains(w, "refuses the credentials") {
 		t.Errorf("warnings: %s", w)
 	}
+}
+
+// TestStaleBasicTogether wants the same of all who were refused at once.
+func TestStaleBasicTogether(t *testing.T) {
+	f := newFake(t)
+	tags := pushMany(t, f, 1, 2)
+	var refused sync.WaitGroup
+	refused.Add(2)
+	f.answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/v2/" && r.Header.Get("Authorization") == "" {
+			return false
+		}
+		if r.URL.Path != "/v2/" {
+			refused.Done()
+			refused.Wait() // both are under way with the credentials
+		}
+		w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	}
+	opt := quick()
+	opt.Keychain = fixedKeys{authn.AuthConfig{Username: "me", Password: "old"}}
+	resolveAll(t, mustNew(t, opt), tags)
 }
 
 // TestRedirectedToken wants an identity token not to go along with a redirect
