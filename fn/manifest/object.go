@@ -43,6 +43,8 @@ type Object struct {
 	Package string
 
 	src *Source
+	// inList is set for an item of a List.
+	inList bool
 	// config is set for the item that is the functionConfig too.
 	config bool
 }
@@ -148,7 +150,7 @@ func (o *Object) Document() string {
 
 // DocumentRange gives where Document stands in the text of the file.
 func (o *Object) DocumentRange() (from, to int, ok bool) {
-	if o.unit == nil || o.src.items != nil || o.root.parent != nil || o.unit.dash > 0 {
+	if o.unit == nil || o.src.items != nil || o.inList || o.unit.dash > 0 {
 		return 0, 0, false
 	}
 	for _, other := range o.src.objects {

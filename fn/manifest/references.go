@@ -17,6 +17,10 @@ type Reference struct {
 	Namespace string
 	// Prefix is what the scalar has before the name: the namespace of ns/name.
 	Prefix string
+	// Others is set where the field also names objects that are neither ConfigMaps
+	// nor Secrets, and Kinds says how many of these two it names.
+	Others bool
+	Kinds  int
 	// List is the sequence that the name is one element of, where several
 	// names may stand in place of one; nil elsewhere.
 	List *Node
@@ -266,17 +270,30 @@ func (c *collector) rules(rules *Node) {
 			continue
 		}
 		names := rule.Get("resourceNames")
+		ref := Reference{List: names, Others: namesOthers(rule)}
+		var kinds []string
 		for _, k := range []struct{ resource, kind string }{{"configmaps", "ConfigMap"}, {"secrets", "Secret"}} {
-			if !holds(rule.Get("resources"), k.resource) {
-				continue
+			if holds(rule.Get("resources"), k.resource) {
+				kinds = append(kinds, k.kind)
 			}
-			for _, n := range names.Elems() {
-				if n.IsString() && n.value != "" {
-					c.out = append(c.out, Reference{Node: n, Kind: k.kind, List: names})
+		}
+		ref.Kinds = len(kinds)
+		for _, ref.Kind = range kinds {
+			for _, ref.Node = range names.Elems() {
+				if ref.Node.IsString() && ref.Node.value != "" {
+					c.out = append(c.out, ref)
 				}
 			}
 		}
 	}
+}
+
+// namesOthers tells whether a rule speaks of more than ConfigMaps and Secrets.
+func namesOthers(rule *Node) bool {
+	other := func(known ...string) func(*Node) bool {
+		return func(n *Node) bool { return !slices.Contains(known, n.Value()) }
+	}
+	return slices.ContainsFunc(rule.Get("apiGroups").Elems(), other("")) || slices.ContainsFunc(rule.Get("resources").Elems(), other("configmaps", "secrets"))
 }
 
 // holds tells whether a list of strings holds value, or *.

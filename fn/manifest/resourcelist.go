@@ -271,6 +271,9 @@ func (s *Source) objectsOf(root *Node, u *unit) ([]*Object, error) {
 			if err != nil {
 				return nil, fmt.Errorf("items[%d]%s: %w", i, naming(n), err)
 			}
+			for _, o := range objects {
+				o.inList = true
+			}
 			out = append(out, objects...)
 		}
 		return out, nil

@@ -199,10 +199,9 @@ func (p *place) relearn(repo *repository, resp *http.Response, used string) bool
 		// The image may be public, and the credentials out of date.
 		repo.public = true
 		p.client.warn(p.name + ": refuses the credentials for " + p.repo + ", going on without them")
-		return true
 	}
 	if used != "" {
-		return used != basicUsed
+		return true
 	}
 	if got.method == "" || got.method == p.method || repo.own != nil {
 		return false

@@ -78,7 +78,7 @@ func (a *auditor) mapping(n *manifest.Node, under string) {
 	for k, v := range n.Pairs() {
 		key := k.Value()
 		own := key == "name" && (under == "metadata" || namedLists[under] || ofOther || strings.HasSuffix(under, "service") || under == "service")
-		if otherNames[key] || own || under == "annotations" && isOurs(key) {
+		if otherNames[key] || own || strings.HasSuffix(key, "Service") || under == "annotations" && isOurs(key) {
 			continue
 		}
 		a.value(v, key)
@@ -113,16 +113,39 @@ func (a *auditor) text(n *manifest.Node, key string) {
 		a.word(n, text)
 		return
 	}
+	if strings.HasPrefix(text, "/") && !inArgument {
+		a.path(n, text)
+		return
+	}
 	words := strings.FieldsFunc(text, func(r rune) bool {
 		return r == '/' || inArgument && (r == '=' || r == ',' || r == ':' || r == ' ' || r == '"' || r == '\'')
 	})
 	if len(words) > 1 && strings.Contains(text, "://") {
 		return // an address: its parts are hosts and paths of others
 	}
+	if i := strings.IndexByte(text, '/'); i == 0 || i > 0 && strings.ContainsAny(text[i-1:i], "= ,:\"'") {
+		a.path(n, text[i:])
+		return
+	}
 	for _, w := range slices.Compact(words) {
 		a.word(n, w)
 	}
 }
+
+// path reports the names in a path that stand below a folder for ConfigMaps or
+// Secrets, as the Prometheus operator mounts them; other folders may be called
+// anything.
+// https://prometheus-operator.dev/docs/api-reference/api/#monitoring.coreos.com/v1.PrometheusSpec
+func (a *auditor) path(n *manifest.Node, path string) {
+	parts := strings.Split(path, "/")
+	for i, p := range parts {
+		if i > 0 && mounts[strings.ToLower(parts[i-1])] {
+			a.word(n, p)
+		}
+	}
+}
+
+var mounts = map[string]bool{"secret": true, "secrets": true, "configmap": true, "configmaps": true}
 
 // word reports a word of a text that is the name of a subject.
 func (a *auditor) word(n *manifest.Node, word string) {

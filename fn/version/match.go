@@ -49,9 +49,7 @@ func (r *renamer) makeIndex() *index {
 	for _, s := range r.subjects {
 		x.subjects[s.object] = s
 		if s.secret != "" {
-			for _, name := range []string{s.secret, s.secret + "-" + s.label} {
-				x.secrets[key{s.object.Package, "", "Secret", r.namespace(s.object.ID.Namespace), name}] = s
-			}
+			r.provide(x, s)
 		}
 		if s.label != "" {
 			k := r.keyOf(s.object, s.base.Name)
@@ -67,6 +65,19 @@ func (r *renamer) makeIndex() *index {
 		}
 	}
 	return x
+}
+
+// provide indexes a subject by the Secret that is made of it. Two that make one
+// Secret are an error.
+func (r *renamer) provide(x *index, s *subject) {
+	for _, name := range []string{s.secret, s.secret + "-" + s.label} {
+		k := key{s.object.Package, "", "Secret", r.namespace(s.object.ID.Namespace), name}
+		if other := x.secrets[k]; other != nil && other.label == "" && s.label == "" {
+			r.fail(s, fmt.Errorf("makes the Secret %s, as does %s (a reference could mean either)", name, other.object.ID))
+			return
+		}
+		x.secrets[k] = s
+	}
 }
 
 func (r *renamer) keyOf(o *manifest.Object, name string) key {

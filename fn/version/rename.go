@@ -95,6 +95,9 @@ func (r *renamer) settle() {
 			return false
 		}
 		s.state = failed
+		if len(s.refs) > 0 {
+			r.referrers = append(r.referrers, referrer{s.object, s.index, s.refs})
+		}
 		r.report(s.object, manifest.Info, "", "is not versioned: nothing in the package refers to it (versions.unreferenced: version changes that)")
 		return true
 	})
@@ -256,28 +259,70 @@ func (r *renamer) annotate(s *subject, content, label string) {
 
 // rewrite makes the references of an object follow.
 func (r *renamer) rewrite(o *manifest.Object, at int, refs []edge) {
-	done := map[*manifest.Node]string{}
-	for _, e := range refs {
-		to := e.to.nameFor(e.ref)
-		if to == "" || to == e.from {
+	var more []addition
+	for i, e := range refs {
+		if slices.ContainsFunc(refs[:i], func(before edge) bool { return before.ref.Node == e.ref.Node }) {
+			continue // done with the first
+		}
+		names := r.namesFor(e, refs[i:])
+		if len(names) == 0 || names[0] == e.from && len(names) == 1 {
 			continue
 		}
 		field := o.Path(e.ref.Node)
 		if o.IsIgnored() {
-			r.report(o, manifest.Warning, field, fmt.Sprintf("refers to %s, which is %s now; the object is left alone because of %s", e.from, to, manifest.CachingIgnoreAnnotation))
+			r.report(o, manifest.Warning, field, fmt.Sprintf("refers to %s, which is %s now; the object is left alone because of %s", e.from, strings.Join(names, " and "), manifest.CachingIgnoreAnnotation))
 			continue
 		}
-		if before, ok := done[e.ref.Node]; ok {
-			// One name in a rule for ConfigMaps and Secrets becomes two.
-			if before != to && e.ref.List != nil && !lists(e.ref.List, to) {
-				o.Append(e.ref.List, to)
-			}
-			continue
+		if names[0] != e.from {
+			o.Set(e.ref.Node, e.ref.Prefix+names[0])
+			r.stats.Rewrites = append(r.stats.Rewrites, Rewritten{o, field, e.from, names[0], at})
 		}
-		done[e.ref.Node] = to
-		o.Set(e.ref.Node, e.ref.Prefix+to)
-		r.stats.Rewrites = append(r.stats.Rewrites, Rewritten{o, field, e.from, to, at})
+		more = append(more, addition{e, names[1:]})
 	}
+	for _, m := range more {
+		r.add(o, at, m)
+	}
+}
+
+// An addition are the names that a list needs besides that of a reference: one
+// name in a rule for several kinds becomes more.
+type addition struct {
+	edge
+	names []string
+}
+
+func (r *renamer) add(o *manifest.Object, at int, m addition) {
+	for _, name := range m.names {
+		if !lists(m.ref.List, name) {
+			o.Append(m.ref.List, name)
+			r.stats.Rewrites = append(r.stats.Rewrites, Rewritten{o, o.Path(m.ref.Node), m.from, m.from + " and " + name, at})
+		}
+	}
+}
+
+// namesFor gives the names that stand in place of that of a reference: those of
+// all edges of its field, and the old one where it is also that of something that
+// gets no version.
+func (r *renamer) namesFor(first edge, refs []edge) []string {
+	var names []string
+	edges := 0
+	for _, e := range refs {
+		if e.ref.Node != first.ref.Node {
+			continue
+		}
+		edges++
+		if to := e.to.nameFor(e.ref); to != "" && !slices.Contains(names, to) {
+			names = append(names, to)
+		}
+	}
+	isVersion := first.to.label != "" && first.from == first.to.base.Name+"-"+first.to.label
+	if first.ref.List != nil && !isVersion && (first.ref.Others || first.ref.Kinds > edges) {
+		names = append([]string{first.from}, slices.DeleteFunc(names, func(n string) bool { return n == first.from })...)
+	}
+	if first.ref.List == nil && len(names) > 1 {
+		names = names[:1]
+	}
+	return names
 }
 
 func lists(list *manifest.Node, name string) bool {

@@ -126,6 +126,8 @@ func never(o *manifest.Object) string {
 		return "kustomize versions it by itself (disableNameSuffixHash: true leaves that to belay)"
 	case o.Annotation(ContentAnnotation) == "" && hashedByKustomize(o):
 		return "kustomize did it already (its name ends in the hash of its content)"
+	case joins(o):
+		return "somebody else makes its Secret (creationPolicy)"
 	case o.ID.Group() == "bitnami.com" && o.ID.Kind == "SealedSecret" && !isWide(o):
 		return "it is sealed for its name (seal it with --scope namespace-wide)"
 	case isCore(o, "ConfigMap") && o.ID.Name == "kube-root-ca.crt":
@@ -160,6 +162,12 @@ func baseOf(o *manifest.Object) (lock.Base, string) {
 		return lock.BaseOf(o.ID, o.ID.Name), ""
 	}
 	return lock.BaseOf(o.ID, base), label
+}
+
+// IsVersion tells whether an object is a version, and gives its label.
+func IsVersion(o *manifest.Object) (label string, ok bool) {
+	_, label = baseOf(o)
+	return label, label != ""
 }
 
 // artifactType gives the type that Spinnaker gives an object: kubernetes/ and

@@ -303,7 +303,7 @@ func TestCycle(t *testing.T) {
 // TestRBAC wants one name that means a ConfigMap and a Secret to become two.
 func TestRBAC(t *testing.T) {
 	list := read(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {a: b}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: x}\n"+
-		"---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: r}\nrules:\n- apiGroups: ['']\n  resources: ['*']\n  resourceNames: [x, y]\n")
+		"---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: r}\nrules:\n- apiGroups: ['']\n  resources: [configmaps, secrets]\n  resourceNames: [x, y]\n")
 	rename(t, list, nil, nil)
 	var got []string
 	for _, n := range list.Objects[2].Find("rules[0].resourceNames").Elems() {

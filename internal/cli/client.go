@@ -52,8 +52,8 @@ func (c *clients) of(cfg digest.Config, dir string) (*onceClient, error) {
 func readCertificates(n digest.NetworkConfig, dir string) (digest.NetworkConfig, error) {
 	var errs []error
 	read := func(at string, value *string) {
-		if *value == "" || strings.HasPrefix(strings.TrimSpace(*value), "-----BEGIN") {
-			return
+		if *value == "" || strings.Contains(*value, "-----BEGIN") || strings.Contains(*value, "\n") {
+			return // the text itself: of a key, it must not be taken for a path and named
 		}
 		path := *value
 		if !filepath.IsAbs(path) {

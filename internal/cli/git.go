@@ -73,11 +73,11 @@ func (r *repo) commits(ctx context.Context) ([]commit, error) {
 }
 
 // tree gives the objects below the folder at a commit, of the files that hold a
-// text. Files that cannot be read are passed over.
-func (r *repo) tree(ctx context.Context, id, holds string) (*manifest.List, error) {
+// text; hidden files and folders are left out. broken says what could not be read.
+func (r *repo) tree(ctx context.Context, id, holds string) (list *manifest.List, broken, err error) {
 	out, err := r.git(ctx, nil, "ls-tree", "-r", "-z", id, "--", ".")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	type file struct{ path, blob string }
 	var files []file
@@ -85,7 +85,7 @@ func (r *repo) tree(ctx context.Context, id, holds string) (*manifest.List, erro
 	for entry := range strings.SplitSeq(string(out), "\x00") {
 		meta, path, _ := strings.Cut(entry, "\t")
 		fields := strings.Fields(meta)
-		if len(fields) != 3 || fields[1] != "blob" || fields[0] == "120000" || !isManifestFile(path) {
+		if len(fields) != 3 || fields[1] != "blob" || fields[0] == "120000" || !isManifestFile(path) || strings.Contains("/"+path, "/.") {
 			continue
 		}
 		files = append(files, file{path, fields[2]})
@@ -94,7 +94,7 @@ func (r *repo) tree(ctx context.Context, id, holds string) (*manifest.List, erro
 		}
 	}
 	if err := r.fetch(ctx, missing); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var inputs []manifest.Input
 	for _, f := range files {
@@ -102,11 +102,11 @@ func (r *repo) tree(ctx context.Context, id, holds string) (*manifest.List, erro
 			inputs = append(inputs, manifest.Input{Path: filepath.Join(r.dir, f.path), Data: r.blobs[f.blob]})
 		}
 	}
-	list, err := manifest.ReadFiles(inputs)
+	list, broken = manifest.ReadFiles(inputs)
 	if list == nil {
-		return nil, err
+		return nil, nil, broken
 	}
-	return list, nil
+	return list, broken, nil
 }
 
 func isManifestFile(path string) bool {

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -21,8 +23,11 @@ type past struct {
 	name      string
 	namespace string // "" for any
 	format    string
-	table     *manifest.RefTable
-	repo      *repo
+
+	repo  *repo
+	job   *job
+	pack  *pack // of the object
+	table *manifest.RefTable
 }
 
 // args reads KIND/NAME [DIR].
@@ -76,6 +81,81 @@ func (p *past) find(objects []*manifest.Object) (*manifest.Object, error) {
 	return nil, fmt.Errorf("%s could be any of %s (say the namespace with -n, or name the folder)", p, strings.Join(where, ", "))
 }
 
+// findNear gives the object of a list as find does; of several in different
+// files, that in the file where another state of it is.
+func (p *past) findNear(objects []*manifest.Object, near *manifest.Object) (*manifest.Object, error) {
+	if near != nil {
+		for _, o := range objects {
+			if p.is(o) && o.ID == near.ID && o.File.Path == near.File.Path {
+				return o, nil
+			}
+		}
+	}
+	return p.find(objects)
+}
+
+// open makes ready what a past needs. The folder may hold no objects any more.
+func (p *past) open(ctx context.Context) error {
+	var err error
+	if p.repo, err = openRepo(ctx, p.dir); err != nil {
+		return err
+	}
+	p.job = &job{env: p.env, paths: []string{p.dir}}
+	if err := p.job.read(); err != nil && len(p.job.packs) == 0 {
+		return err
+	}
+	p.choose(p.dir)
+	if o, err := p.find(p.present()); err == nil && o != nil {
+		p.choose(o.File.Path)
+	}
+	return nil
+}
+
+// present gives the objects that are there now.
+func (p *past) present() []*manifest.Object {
+	var out []*manifest.Object
+	for _, pk := range p.job.packs {
+		if pk.list != nil {
+			out = append(out, pk.list.Objects...)
+		}
+	}
+	return out
+}
+
+// choose takes the package that a path belongs to.
+func (p *past) choose(path string) {
+	p.pack = p.packOf(path)
+	p.table = manifest.NewRefTable(p.pack.config.Versions.Rows()...)
+}
+
+// packOf gives the package with the longest folder around a path.
+func (p *past) packOf(path string) *pack {
+	best := p.job.packs[0]
+	for _, pk := range p.job.packs[1:] {
+		rel, err := filepath.Rel(pk.dir, path)
+		if err == nil && filepath.IsLocal(rel) && len(pk.dir) >= len(best.dir) {
+			best = pk
+		}
+	}
+	return best
+}
+
+// inPackage gives the objects of the package.
+func (p *past) inPackage(objects []*manifest.Object) []*manifest.Object {
+	var out []*manifest.Object
+	for _, o := range objects {
+		if p.packOf(o.File.Path) == p.pack {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// namespaceOf gives the namespace that objects are deployed to.
+func (p *past) namespaceOf(ns string) string {
+	return cmp.Or(ns, p.pack.config.Versions.DefaultNamespace)
+}
+
 // A revision is one state of the object.
 type revision struct {
 	Commit  string `json:"commit"`
@@ -87,34 +167,28 @@ type revision struct {
 	Deleted  bool     `json:"deleted,omitempty"`
 }
 
-// revisions gives the commits that changed the object, the newest first.
+// revisions gives the commits that changed the object, the newest first. A
+// commit at which it cannot be told, since a file cannot be read, is passed over.
 func (p *past) revisions(ctx context.Context) ([]revision, error) {
 	commits, err := p.repo.commits(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var out []revision
-	last := ""
+	var last *manifest.Object
 	for _, c := range slices.Backward(commits) {
-		list, err := p.repo.tree(ctx, c.id, p.name)
+		list, broken, err := p.repo.tree(ctx, c.id, p.name)
 		if err != nil {
 			return nil, err
 		}
-		o, err := p.find(list.Objects)
+		o, err := p.findNear(list.Objects, last)
 		if err != nil {
 			return nil, fmt.Errorf("at %s: %w", short(c.id), err)
 		}
-		text := ""
-		if o != nil {
-			text = o.Document()
-			if text == "" { // an item of a List
-				text = strings.Join(slices.Concat(p.versionsOf(o), p.imagesOf(o)), " ")
-			}
-		}
-		if text == last {
+		if o == nil && (last == nil || broken != nil) || o != nil && last != nil && sameState(o, last) {
 			continue
 		}
-		last = text
+		last = o
 		r := revision{Commit: c.id, Date: c.date, Subject: c.subject, Deleted: o == nil}
 		if o != nil {
 			r.Images, r.Versions = p.imagesOf(o), p.versionsOf(o)
@@ -123,6 +197,15 @@ func (p *past) revisions(ctx context.Context) ([]revision, error) {
 	}
 	slices.Reverse(out)
 	return out, nil
+}
+
+// sameState tells whether an object did not change: its text, or of an item of a
+// List what it means.
+func sameState(a, b *manifest.Object) bool {
+	if a.Document() != "" && b.Document() != "" {
+		return a.Document() == b.Document()
+	}
+	return manifest.Equal(a.Root(), b.Root())
 }
 
 func short(id string) string { return id[:min(len(id), 12)] }
@@ -145,14 +228,6 @@ func (p *past) versionsOf(o *manifest.Object) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-// open makes ready what a past needs.
-func (p *past) open(ctx context.Context) error {
-	p.table = manifest.NewRefTable()
-	var err error
-	p.repo, err = openRepo(ctx, p.dir)
-	return err
 }
 
 func newHistory(env Env) *cobra.Command {

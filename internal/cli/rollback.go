@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/belay-krm/belay/fn/lock"
 	"github.com/belay-krm/belay/fn/manifest"
 	"github.com/belay-krm/belay/fn/version"
 )
@@ -22,13 +23,14 @@ type rollback struct {
 	to, label string
 	force     bool
 
-	job *job
-	old *manifest.List // the tree as it was
-	id  string         // of the commit
+	id    string            // of the commit
+	old   *manifest.List    // the tree as it was
+	files map[string][]byte // what will be written, by path
+	notes []string
 }
 
 func newRollback(env Env) *cobra.Command {
-	r := &rollback{past: past{env: env}}
+	r := &rollback{past: past{env: env}, files: map[string][]byte{}}
 	cmd := &cobra.Command{
 		Use:   "rollback KIND/NAME [DIR] (--to REV | --version LABEL)",
 		Short: "Put one workload back as it was at a git revision",
@@ -53,51 +55,51 @@ func (r *rollback) run(ctx context.Context) error {
 	if err := r.open(ctx); err != nil {
 		return err
 	}
-	now, err := r.now()
+	now, err := r.find(r.present())
 	if err != nil {
 		return err
 	}
-	then, err := r.then(ctx)
+	then, err := r.then(ctx, now)
 	if err != nil {
 		return err
 	}
-	changes, lost, err := r.changes(ctx, now, then)
-	if err != nil {
+	if err := errors.Join(r.replace(now, then), r.restoreVersions(ctx, then)); err != nil {
 		return err
 	}
-	if len(changes) == 0 {
-		_, _ = fmt.Fprintf(r.env.Stderr, "belay: %s is as it was at %s: nothing was written\n", then.ID, short(r.id))
+	if len(r.files) == 0 {
+		r.say(then, "nothing was written")
 		return nil
 	}
-	if err := r.refuseDirty(ctx, changes); err != nil {
+	if err := r.refuseDirty(ctx); err != nil {
 		return err
+	}
+	var changes []change
+	for _, path := range slices.Sorted(maps.Keys(r.files)) {
+		changes = append(changes, change{path: path, data: r.files[path], root: r.dir})
 	}
 	if err := writeAll(changes); err != nil {
 		return err
 	}
-	r.say(then, changes, lost)
+	r.say(then, strings.Join(slices.Concat(r.versionsOf(then), shortDigests(r.imagesOf(then))), " "))
+	for _, c := range changes {
+		_, _ = fmt.Fprintf(r.env.Stderr, "belay: wrote %s\n", c.path)
+	}
 	return nil
 }
 
-// now gives the object as it is in the tree; nil where it was removed.
-func (r *rollback) now() (*manifest.Object, error) {
-	r.job = &job{env: r.env, paths: []string{r.dir}}
-	if err := r.job.read(); err != nil {
-		return nil, err
+func (r *rollback) say(o *manifest.Object, what string) {
+	for _, n := range r.notes {
+		_, _ = fmt.Fprintf(r.env.Stderr, "belay: warning: %s\n", n)
 	}
-	var all []*manifest.Object
-	for _, p := range r.job.packs {
-		all = append(all, p.list.Objects...)
-	}
-	return r.find(all)
+	_, _ = fmt.Fprintf(r.env.Stderr, "belay: %s is as it was at %s: %s\n", o.ID, short(r.id), what)
 }
 
-// then gives the object as it was.
-func (r *rollback) then(ctx context.Context) (*manifest.Object, error) {
+// then gives the object as it was, and chooses the package that it belongs to.
+func (r *rollback) then(ctx context.Context, now *manifest.Object) (*manifest.Object, error) {
 	rev := r.to
 	if r.label != "" {
 		var err error
-		if rev, err = r.revisionOf(ctx); err != nil {
+		if rev, err = r.revisionOf(ctx, now); err != nil {
 			return nil, err
 		}
 	}
@@ -105,214 +107,245 @@ func (r *rollback) then(ctx context.Context) (*manifest.Object, error) {
 	if r.id, err = r.repo.resolve(ctx, rev); err != nil {
 		return nil, err
 	}
-	if r.old, err = r.repo.tree(ctx, r.id, ""); err != nil {
+	list, broken, err := r.repo.tree(ctx, r.id, "")
+	if err != nil {
 		return nil, err
 	}
-	o, err := r.find(r.old.Objects)
-	if err == nil && o == nil {
-		err = fmt.Errorf("%s: was not there at %s (belay history %s/%s lists its revisions)", &r.past, rev, r.kind, r.name)
+	r.old = list
+	o, err := r.findNear(r.old.Objects, now)
+	switch {
+	case err != nil:
+		return nil, err
+	case o == nil && broken != nil:
+		return nil, fmt.Errorf("%s: was not found at %s, where some files cannot be read: %w", &r.past, rev, broken)
+	case o == nil:
+		return nil, fmt.Errorf("%s: was not there at %s (belay history %s/%s lists its revisions)", &r.past, rev, r.kind, r.name)
+	case o.Document() == "":
+		return nil, fmt.Errorf("%s: is an item of a List at %s, and cannot be put back byte by byte", &r.past, rev)
 	}
-	if err == nil && o.Document() == "" {
-		err = fmt.Errorf("%s: is an item of a List at %s, and cannot be put back byte by byte", &r.past, rev)
-	}
-	return o, err
+	r.choose(o.File.Path)
+	return o, nil
 }
 
 // revisionOf gives the newest commit at which the object named a version.
-func (r *rollback) revisionOf(ctx context.Context) (string, error) {
+func (r *rollback) revisionOf(ctx context.Context, now *manifest.Object) (string, error) {
 	all, err := r.revisions(ctx)
 	if err != nil {
 		return "", err
 	}
 	for _, rev := range all {
-		if slices.ContainsFunc(rev.Versions, func(v string) bool { return strings.HasSuffix(v, "-"+r.label) }) {
-			return rev.Commit, nil
+		if !slices.ContainsFunc(rev.Versions, func(v string) bool { return strings.HasSuffix(v, "-"+r.label) }) {
+			continue
+		}
+		list, _, err := r.repo.tree(ctx, rev.Commit, "")
+		if err != nil {
+			return "", err
+		}
+		o, err := r.findNear(list.Objects, now)
+		if err != nil || o == nil {
+			continue
+		}
+		for _, ref := range r.table.References(o) {
+			if t := r.target(list.Objects, o, ref); t != nil {
+				if label, ok := version.IsVersion(t); ok && label == r.label {
+					return rev.Commit, nil
+				}
+			}
 		}
 	}
 	return "", fmt.Errorf("%s: named no version %s in any commit (belay history %s/%s lists its revisions)", &r.past, r.label, r.kind, r.name)
 }
 
-// changes gives the files to write: that of the object, and those of the
-// versions that it named and that are gone. lost are the names that it referred
-// to and that no commit holds.
-func (r *rollback) changes(ctx context.Context, now, then *manifest.Object) (changes []change, lost []string, err error) {
-	c, err := r.replace(now, then)
-	if err != nil {
-		return nil, nil, err
-	}
-	if c != nil {
-		changes = append(changes, *c)
-	}
-	pack := r.packOf(now)
-	var errs []error
-	done := map[string]bool{}
-	for _, ref := range r.referenceTable(pack).References(then) {
-		id := ref.Kind + "/" + ref.Name()
-		if ref.Kind == "" || done[id] {
-			continue
-		}
-		done[id] = true
-		before, is := r.target(r.old.Objects, then, ref), r.target(pack.list.Objects, then, ref)
-		switch {
-		case before == nil && is == nil && ref.Group == "" && (ref.Kind == "ConfigMap" || ref.Kind == "Secret"):
-			found, err := r.search(ctx, then, ref)
-			errs = append(errs, err)
-			if found == nil {
-				lost = append(lost, id)
-				continue
-			}
-			before = found
-		case before == nil:
-			continue
-		case is != nil:
-			errs = append(errs, sameContent(before, is))
-			continue
-		}
-		c, err := r.restore(pack, before)
-		errs = append(errs, err)
-		if err == nil {
-			changes = append(changes, c)
-		}
-	}
-	return changes, lost, errors.Join(errs...)
-}
-
-// packOf gives the package of an object; the first for one that was removed.
-func (r *rollback) packOf(o *manifest.Object) *pack {
-	for _, p := range r.job.packs {
-		if o != nil && slices.Contains(p.list.Objects, o) {
-			return p
-		}
-	}
-	return r.job.packs[0]
-}
-
-func (r *rollback) referenceTable(p *pack) *manifest.RefTable {
-	return manifest.NewRefTable(p.config.Versions.Rows()...)
-}
-
-// replace gives the file of the object with its old bytes; nil where it has
-// them.
-func (r *rollback) replace(now, then *manifest.Object) (*change, error) {
+// replace gives the object its old bytes.
+func (r *rollback) replace(now, then *manifest.Object) error {
 	if now == nil {
 		if _, err := os.Lstat(then.File.Path); err == nil {
-			return nil, fmt.Errorf("%s: was removed from %s, which is still there (put it back with git)", &r.past, then.File.Path)
+			return fmt.Errorf("%s: was removed from %s, which is still there (put it back with git)", &r.past, then.File.Path)
 		}
-		return &change{path: then.File.Path, data: []byte(then.Document()), root: r.dir}, nil
+		r.files[then.File.Path] = []byte(ended(then.Document()))
+		return nil
 	}
 	from, to, ok := now.DocumentRange()
 	if !ok {
-		return nil, fmt.Errorf("%s: is an item of a List in %s, and cannot be replaced byte by byte", &r.past, now.File.Path)
+		return fmt.Errorf("%s: is an item of a List in %s, and cannot be replaced byte by byte", &r.past, now.File.Path)
 	}
 	text, err := os.ReadFile(now.File.Path)
 	if err != nil {
-		return nil, plain(err)
+		return plain(err)
 	}
 	old := then.Document()
-	if to < len(text) && !strings.HasSuffix(old, "\n") {
-		old += "\n" // another document follows
+	if bytes.Contains(text, []byte("\r\n")) && !strings.Contains(old, "\r\n") {
+		old = strings.ReplaceAll(old, "\n", "\r\n") // git writes it so, or somebody did
+	}
+	if to < len(text) {
+		old = ended(old) // another document follows
+	}
+	if strings.HasPrefix(string(text[from:to]), "---") && !strings.HasPrefix(old, "---") {
+		old = "---\n" + old
 	}
 	if string(text[from:to]) == old {
-		return nil, nil
+		return nil
 	}
-	return &change{path: now.File.Path, data: slices.Concat(text[:from], []byte(old), text[to:]), root: r.dir}, nil
+	return r.put(now, slices.Concat(text[:from], []byte(old), text[to:]))
 }
 
-// target gives the object that a reference means; nil where it is not there.
+// put takes a file with an object replaced, if it holds as many objects as
+// before.
+func (r *rollback) put(o *manifest.Object, data []byte) error {
+	before := 0
+	for _, other := range r.present() {
+		if other.File.Path == o.File.Path {
+			before++
+		}
+	}
+	list, err := manifest.ReadFiles([]manifest.Input{{Path: o.File.Path, Data: data, Stream: true}})
+	if err != nil || len(list.Objects) != before {
+		return fmt.Errorf("%s: cannot be replaced in %s: the documents would run together", &r.past, o.File.Path)
+	}
+	r.files[o.File.Path] = data
+	return nil
+}
+
+func ended(s string) string {
+	if strings.HasSuffix(s, "\n") {
+		return s
+	}
+	return s + "\n"
+}
+
+// restoreVersions puts back the versions that the object named and that are
+// gone. What has no version is not put back: it is what it is now for all who use
+// it.
+func (r *rollback) restoreVersions(ctx context.Context, then *manifest.Object) error {
+	var errs []error
+	done := map[string]bool{}
+	old, present := r.inPackage(r.old.Objects), r.inPackage(r.present())
+	for _, ref := range r.table.References(then) {
+		id := ref.Kind + "/" + ref.Name()
+		if ref.Group != "" || ref.Kind != "ConfigMap" && ref.Kind != "Secret" || done[id] {
+			continue
+		}
+		done[id] = true
+		before, is := r.target(old, then, ref), r.target(present, then, ref)
+		if before == nil && is == nil {
+			var err error
+			before, err = r.search(ctx, then, ref)
+			errs = append(errs, err)
+		}
+		_, isVersion := version.IsVersion(orEmpty(before))
+		switch {
+		case before == nil && is == nil:
+			r.notes = append(r.notes, fmt.Sprintf("%s: is in no commit of %s, so that it must come from elsewhere", id, r.dir))
+		case before == nil:
+		case is != nil:
+			errs = append(errs, sameContent(before, is))
+		case isVersion:
+			errs = append(errs, r.restore(before))
+		default:
+			r.notes = append(r.notes, fmt.Sprintf("%s: is not there any more, and has no versions (put it back with git, if it should be)", id))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func orEmpty(o *manifest.Object) *manifest.Object {
+	if o == nil {
+		return &manifest.Object{}
+	}
+	return o
+}
+
+// target gives the object that a reference means, or that a controller makes
+// the Secret of that it means; nil where it is not there.
 func (r *rollback) target(objects []*manifest.Object, from *manifest.Object, ref manifest.Reference) *manifest.Object {
 	ns := ref.Namespace
 	if ns == "" {
 		ns = from.ID.Namespace
 	}
 	for _, o := range objects {
-		if o.ID.Kind == ref.Kind && o.ID.Group() == ref.Group && o.ID.Name == ref.Name() && o.ID.Namespace == ns && !o.IsLocal() {
+		if o.IsLocal() || r.namespaceOf(o.ID.Namespace) != r.namespaceOf(ns) {
+			continue
+		}
+		if o.ID.Kind == ref.Kind && o.ID.Group() == ref.Group && o.ID.Name == ref.Name() || ref.Kind == "Secret" && ref.Group == "" && version.Provides(o) == ref.Name() {
 			return o
 		}
 	}
 	return nil
 }
 
-// search looks for a version in the commits before. A name that never was in the
-// tree is that of something outside of it: then nothing is found, and that is no
-// error, unless the lock of that time says that it was a version.
+// search looks for a version in all commits; nil where there is none.
 func (r *rollback) search(ctx context.Context, from *manifest.Object, ref manifest.Reference) (*manifest.Object, error) {
 	commits, err := r.repo.commits(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range commits {
-		list, err := r.repo.tree(ctx, c.id, ref.Name())
+		list, _, err := r.repo.tree(ctx, c.id, ref.Name())
 		if err != nil {
 			return nil, err
 		}
-		if o := r.target(list.Objects, from, ref); o != nil {
-			return o, nil
-		}
-	}
-	if l, err := lock.Find(r.old, ""); err == nil {
-		for base, h := range l.Versions {
-			if slices.ContainsFunc(h.Versions, func(v lock.Version) bool { return base.Kind == ref.Kind && v.Name == ref.Name() }) {
-				return nil, fmt.Errorf("%s/%s: is a version that %s needs, and no commit holds it (roll back further, or write it anew)", ref.Kind, ref.Name(), from.ID)
+		if o := r.target(r.inPackage(list.Objects), from, ref); o != nil {
+			if _, ok := version.IsVersion(o); ok {
+				return o, nil
 			}
 		}
 	}
 	return nil, nil
 }
 
-// sameContent wants what is there under a name to be what was.
+// sameContent wants what is there under the name of a version to be what was.
 func sameContent(before, is *manifest.Object) error {
+	if _, ok := version.IsVersion(before); !ok {
+		return nil
+	}
 	a, errA := version.Hash(before)
 	b, errB := version.Hash(is)
-	if errA == nil && errB == nil && a == b || before.Annotation(version.ContentAnnotation) == "" {
-		return nil // what has no version is as it is now, for all who use it
+	if errA == nil && errB == nil && a == b {
+		return nil
 	}
 	return fmt.Errorf("%s: is there with another content than then (a version must not be edited: see %s)", is.ID, is.File.Path)
 }
 
-// restore gives the file for a version that is gone: the one that it was in, if
-// that is not there now, or one of its own.
-func (r *rollback) restore(p *pack, o *manifest.Object) (change, error) {
+// restore puts a version into the file that it was in, where that is gone, or
+// into one of its own.
+func (r *rollback) restore(o *manifest.Object) error {
 	text := o.Document()
 	if text == "" {
-		return change{}, fmt.Errorf("%s: was an item of a List, and cannot be put back byte by byte", o.ID)
+		return fmt.Errorf("%s: was an item of a List, and cannot be put back byte by byte", o.ID)
 	}
 	path := o.File.Path
-	if _, err := os.Lstat(path); err == nil {
-		name := strings.ToLower(o.ID.Kind) + "_" + o.ID.Name + ".yaml"
-		if o.ID.Namespace != "" {
-			name = strings.ToLower(o.ID.Kind) + "_" + o.ID.Namespace + "_" + o.ID.Name + ".yaml"
+	if isThere(path) {
+		name := strings.Join(slices.DeleteFunc([]string{strings.ToLower(o.ID.Kind), o.ID.Namespace, o.ID.Name}, func(s string) bool { return s == "" }), "_")
+		path = filepath.Join(r.pack.dir, "versions", name+".yaml")
+	}
+	before, planned := r.files[path]
+	if !planned && isThere(path) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return plain(err)
 		}
-		path = filepath.Join(p.dir, "versions", name)
+		before = data
 	}
-	if !strings.HasSuffix(text, "\n") {
-		text += "\n"
+	if len(before) > 0 {
+		text = ended(string(before)) + "---\n" + text
 	}
-	return change{path: path, data: []byte(text), root: r.dir}, nil
+	r.files[path] = []byte(ended(text))
+	return nil
+}
+
+func isThere(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // refuseDirty refuses to write over what is in no commit.
-func (r *rollback) refuseDirty(ctx context.Context, changes []change) error {
+func (r *rollback) refuseDirty(ctx context.Context) error {
 	if r.force {
 		return nil
 	}
-	paths := make([]string, len(changes))
-	for i, c := range changes {
-		paths[i] = c.path
-	}
-	dirty, err := r.repo.dirty(ctx, paths)
+	dirty, err := r.repo.dirty(ctx, slices.Sorted(maps.Keys(r.files)))
 	if err == nil && len(dirty) > 0 {
 		err = fmt.Errorf("%s: has changes that are not committed (commit them, or say --force)", strings.Join(dirty, ", "))
 	}
 	return err
-}
-
-// say tells what was done.
-func (r *rollback) say(o *manifest.Object, changes []change, lost []string) {
-	for _, l := range lost {
-		_, _ = fmt.Fprintf(r.env.Stderr, "belay: warning: %s: the workload refers to it, and it was never in this tree\n", l)
-	}
-	_, _ = fmt.Fprintf(r.env.Stderr, "belay: %s is as it was at %s: %s\n", o.ID, short(r.id), strings.Join(slices.Concat(r.versionsOf(o), shortDigests(r.imagesOf(o))), " "))
-	for _, c := range changes {
-		_, _ = fmt.Fprintf(r.env.Stderr, "belay: wrote %s\n", c.path)
-	}
 }
