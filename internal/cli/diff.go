@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -59,9 +58,7 @@ func (j *job) diff(ctx context.Context) error {
 	}
 	switch j.format {
 	case "json":
-		enc := json.NewEncoder(j.env.Stdout)
-		enc.SetIndent("", "  ")
-		return enc.Encode(rev)
+		return writeJSON(j.env.Stdout, rev)
 	case "markdown":
 		return rev.markdown(j.env.Stdout)
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -261,10 +260,7 @@ func (p *past) history(ctx context.Context) error {
 		return fmt.Errorf("%s: is in no commit of %s", p, p.dir)
 	}
 	if p.format == "json" {
-		enc := json.NewEncoder(p.env.Stdout)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		return enc.Encode(all)
+		return writeJSON(p.env.Stdout, all)
 	}
 	w := tabwriter.NewWriter(p.env.Stdout, 0, 0, 2, ' ', 0)
 	for _, r := range all {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -58,10 +57,7 @@ func (j *job) images(others bool) error {
 		return errFindings
 	}
 	if j.format == "json" {
-		enc := json.NewEncoder(j.env.Stdout)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		return enc.Encode(lines)
+		return writeJSON(j.env.Stdout, lines)
 	}
 	w := tabwriter.NewWriter(j.env.Stdout, 0, 0, 2, ' ', 0)
 	for _, l := range lines {

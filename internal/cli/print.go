@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -114,6 +115,14 @@ func (p printer) summary(reps []fn.Report, requests int, more ...string) {
 	parts = append(parts, more...)
 	parts = append(parts, fmt.Sprintf("%.1f s", time.Since(p.start).Seconds()))
 	_, _ = fmt.Fprintf(p.env.Stderr, "belay: %s\n", strings.Join(parts, " · "))
+}
+
+// writeJSON writes a value for machines.
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
 }
 
 // count gives "1 image" or "2 images".
