@@ -10,6 +10,7 @@ package lock
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -184,19 +185,74 @@ func Find(list *manifest.List, pkg string) (*Lock, error) {
 
 func (l *Lock) parse(o *manifest.Object) error {
 	data := o.Root().Get("data")
-	if err := yaml.Unmarshal([]byte(data.Get("images").Value()), &l.Images); err != nil {
+	images, err := lines(data.Get("images").Value())
+	if err != nil {
 		return fmt.Errorf("data.images: %w", err)
 	}
-	lines := map[string]entry{}
-	if err := yaml.Unmarshal([]byte(data.Get("versions").Value()), &lines); err != nil {
-		return fmt.Errorf("data.versions: %w (a merge of two branches that made the same version? run the one that was merged last again)", err)
+	versions, err := lines(data.Get("versions").Value())
+	if err != nil {
+		return fmt.Errorf("data.versions: %w", err)
 	}
-	for _, key := range slices.Sorted(maps.Keys(lines)) {
-		if err := l.add(key, lines[key]); err != nil {
-			return fmt.Errorf("data.versions: %s: %w", key, err)
+	return errors.Join(l.addImages(images), l.addLines(versions))
+}
+
+// lines gives the keys and values of a text, in turn.
+func lines(text string) ([]*yaml.Node, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &doc); err != nil || len(doc.Content) == 0 {
+		return nil, err
+	}
+	if doc.Content[0].Kind != yaml.MappingNode {
+		return nil, errors.New("is not a mapping")
+	}
+	return doc.Content[0].Content, nil
+}
+
+// addImages takes in the lines of data.images. A merge of two branches may have
+// left a tag twice: with two digests, that is an error.
+func (l *Lock) addImages(nodes []*yaml.Node) error {
+	var errs []error
+	for i := 0; i+1 < len(nodes); i += 2 {
+		ref, digest := nodes[i].Value, nodes[i+1].Value
+		if before, twice := l.Images[ref]; twice && before != digest {
+			errs = append(errs, fmt.Errorf("data.images: %s is there twice, as %s and as %s: two branches resolved it at different times (remove one of the lines)", ref, before, digest))
+			continue
+		}
+		if l.Images == nil {
+			l.Images = map[string]string{}
+		}
+		l.Images[ref] = digest
+	}
+	return errors.Join(errs...)
+}
+
+// addLines takes in the lines of data.versions, keys and values in turn. A merge
+// of two branches may have left a key twice: the high-water mark is then the
+// higher of both; of versions, two contents for one number are an error.
+func (l *Lock) addLines(nodes []*yaml.Node) error {
+	seen := map[string]entry{}
+	var errs []error
+	for i := 0; i+1 < len(nodes); i += 2 {
+		key := nodes[i].Value
+		var e entry
+		if err := nodes[i+1].Decode(&e); err != nil {
+			errs = append(errs, fmt.Errorf("data.versions: %s: %w", key, err))
+			continue
+		}
+		before, twice := seen[key]
+		seen[key] = e
+		switch {
+		case twice && strings.Contains(key, "@") && before.Content != e.Content:
+			errs = append(errs, fmt.Errorf("data.versions: %s is there twice, as %s and as %s: two branches gave one number to two contents (keep the line of the content that the object has now, remove the other, and run belay hydrate)", key, before.Content, e.Content))
+			continue
+		case twice && strings.Contains(key, "@"):
+			continue
+		}
+		if err := l.add(key, e); err != nil {
+			errs = append(errs, fmt.Errorf("data.versions: %s: %w", key, err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // An entry is the value of one line of data.versions: the high-water mark of a

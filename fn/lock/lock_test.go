@@ -107,7 +107,9 @@ func TestFindErrors(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
 		"images":        {lockText("  images: \"a: [\"\n"), "data.images: yaml"},
 		"versions":      {lockText("  versions: \"a: [\"\n"), "data.versions: yaml"},
-		"twice":         {lockText("  versions: |\n    ConfigMap/c@v000: {content: a}\n    ConfigMap/c@v000: {content: b}\n"), "a merge of two branches"},
+		"twice":         {lockText("  versions: |\n    ConfigMap/c@v000: {content: a}\n    ConfigMap/c@v000: {content: b}\n"), "ConfigMap/c@v000 is there twice, as a and as b"},
+		"image twice":   {lockText("  images: |\n    a/b:1: sha256:a\n    a/b:1: sha256:b\n"), "a/b:1 is there twice, as sha256:a and as sha256:b"},
+		"no mapping":    {lockText("  images: |\n    - a\n"), "data.images: is not a mapping"},
 		"key":           {lockText("  versions: |\n    nonsense: {last: v000}\n"), "nonsense: is not Kind/namespace/name"},
 		"version":       {lockText("  versions: |\n    ConfigMap/c@v1: {content: a}\n"), `"v1" is not a version such as v000`},
 		"two locks":     {lockText("  images: \"\"\n") + "---\n" + lockText("  images: \"\"\n"), "two objects named belay.lock"},

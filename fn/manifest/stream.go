@@ -118,6 +118,9 @@ var lineOf = regexp.MustCompile(`^yaml: line (\d+): `)
 
 // located names the file and line of a part that could not be read.
 func (s *Source) located(p part) error {
+	if at := strings.Index("\n"+s.text, "\n<<<<<<< "); at >= 0 && strings.Contains(s.text, "\n>>>>>>> ") {
+		return fmt.Errorf("%s:%d: holds a conflict of a merge (solve it, and run again)", s.Path, s.line(at))
+	}
 	line := strings.Count(s.text[:p.doc.from], "\n")
 	msg := p.err.Error()
 	if m := lineOf.FindStringSubmatch(msg); m != nil {
