@@ -62,8 +62,8 @@ func (b Base) String() string {
 	return b.Kind + "/" + b.Namespace + "/" + b.Name
 }
 
-// parseBase is the inverse of String.
-func parseBase(s string) (Base, bool) {
+// ParseBase is the inverse of String.
+func ParseBase(s string) (Base, bool) {
 	parts := strings.Split(s, "/")
 	switch len(parts) {
 	case 2:
@@ -267,7 +267,7 @@ type entry struct {
 // add takes in one line of data.versions.
 func (l *Lock) add(key string, e entry) error {
 	name, label, isVersion := strings.Cut(key, "@")
-	b, ok := parseBase(name)
+	b, ok := ParseBase(name)
 	if !ok {
 		return fmt.Errorf("is not Kind/namespace/name")
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/belay-krm/belay/fn/lock"
 	"github.com/belay-krm/belay/fn/manifest"
 )
 
@@ -29,6 +30,8 @@ type Config struct {
 	Kinds []string `json:"kinds" doc:"more kinds to version, such as Pod or ReplicaSet.apps, as Spinnaker does"`
 	// Select says which objects are versioned; all of their kinds when empty.
 	Select []Selector `json:"select" doc:"which objects are versioned: those that match one of these; all when absent (strategy.spinnaker.io/versioned on an object comes first)"`
+	// Pins point references at versions that are not current.
+	Pins []string `json:"pins" doc:"versions that references are pointed at in place of the current one, such as ConfigMap/prod/app-config=v003; the version must be in the package"`
 	// NameReference are references that belay does not know.
 	NameReference []NameReference `json:"nameReference" doc:"more fields that name versioned objects, in the syntax of nameReference of kustomize"`
 	// Configurations are files with a nameReference.
@@ -50,6 +53,16 @@ func (s Selector) matches(o *manifest.Object, name string) bool {
 	}
 	ok, err := path.Match(s.Name, name)
 	return (s.Kind == "" || s.Kind == o.ID.Kind) && (s.Name == "" || ok && err == nil) && selects(o)
+}
+
+// parsePin reads Kind/namespace/name=label.
+func parsePin(s string) (lock.Base, string, error) {
+	object, label, ok := strings.Cut(s, "=")
+	base, isBase := lock.ParseBase(object)
+	if !ok || !isBase || label == "" || base.Kind == "" || base.Name == "" {
+		return lock.Base{}, "", fmt.Errorf("%q: must be Kind/namespace/name=version, such as ConfigMap/prod/app-config=v003", s)
+	}
+	return base, label, nil
 }
 
 // A NameReference says which fields name the objects of a kind.
@@ -88,6 +101,11 @@ func (c Config) Validate() error {
 		}
 		if s == (Selector{}) {
 			errs = append(errs, fmt.Errorf("versions.select[%d]: says nothing: give it a kind, name or labels", i))
+		}
+	}
+	for i, p := range c.Pins {
+		if _, _, err := parsePin(p); err != nil {
+			errs = append(errs, fmt.Errorf("versions.pins[%d]: %w", i, err))
 		}
 	}
 	for i, n := range c.NameReference {

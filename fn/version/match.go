@@ -108,6 +108,9 @@ func (r *renamer) connect() {
 		for _, ref := range table.References(o) {
 			r.seen = append(r.seen, ref.Node)
 			s, err := r.target(o, ref)
+			if err == nil && s != nil {
+				s, err = r.pinned(s)
+			}
 			if err != nil {
 				r.report(o, manifest.Error, o.Path(ref.Node), err.Error())
 			}
@@ -123,6 +126,34 @@ func (r *renamer) connect() {
 			r.referrers = append(r.referrers, referrer{o, i, edges})
 		}
 	}
+}
+
+// pinned gives the version that the configuration points references at, in
+// place of s.
+func (r *renamer) pinned(s *subject) (*subject, error) {
+	for _, pin := range r.cfg.Pins {
+		base, label, err := parsePin(pin)
+		if err != nil || base.Kind != s.base.Kind || base.Name != s.base.Name || r.namespace(base.Namespace) != r.namespace(s.base.Namespace) {
+			continue // Validate reported what is wrong
+		}
+		for _, other := range r.subjects {
+			if other.base == s.base && other.label == label && other.object.Package == s.object.Package {
+				return other, nil
+			}
+		}
+		return nil, fmt.Errorf("%s is pinned to %s, which is not in the package (belay rollback brings a version back; the objects that are there are %s)", s.base, label, r.versionsOf(s))
+	}
+	return s, nil
+}
+
+func (r *renamer) versionsOf(s *subject) string {
+	var of []*subject
+	for _, other := range r.subjects {
+		if other.base == s.base && other.object.Package == s.object.Package {
+			of = append(of, other)
+		}
+	}
+	return namesOf(of)
 }
 
 // A referrer is an object without versions of its own that refers to subjects.
