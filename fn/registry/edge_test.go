@@ -48,7 +48,7 @@ func TestDeadHost(t *testing.T) {
 		_, err := c.Resolve(t.Context(), tag)
 		wantClass(t, err, digest.Network, "does not answer")
 	}
-	if n := c.Requests(); n != 2 {
+	if n := c.Requests(); n > 2 {
 		t.Errorf("%d requests", n)
 	}
 }
@@ -158,7 +158,7 @@ func TestBadAnswers(t *testing.T) {
 				return true
 			}
 			opt := quick()
-			opt.Timeout = 300 * time.Millisecond
+			opt.Timeout = time.Second
 			_, err := mustNew(t, opt).Resolve(t.Context(), tag)
 			wantClass(t, err, tt.class, tt.want)
 		})

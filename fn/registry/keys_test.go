@@ -95,7 +95,7 @@ func (h *home) runs(t *testing.T) int {
 }
 
 func (h *home) keys() *keys {
-	return newKeys(Options{HelperTimeout: 300 * time.Millisecond}, func(w string) { h.warnings = append(h.warnings, w) })
+	return newKeys(Options{HelperTimeout: 1500 * time.Millisecond}, func(w string) { h.warnings = append(h.warnings, w) })
 }
 
 func (h *home) get(t *testing.T, k *keys, repo string) authn.AuthConfig {
@@ -188,7 +188,7 @@ func TestHelpers(t *testing.T) {
 		"leaves a child":      {config: `{"credsStore": "x"}`, body: answer + `; sleep 3 &`, user: "helped"},
 		"answers nonsense":    {config: `{"credsStore": "x"}`, body: `echo '{"Secret": "secret'`, warning: "its answer cannot be read"},
 		"nothing, file knows": {config: `{"credHelpers": {"a.example.com": "x"}, "credsStore": "y", "auths": {"a.example.com": ` + entry("written") + `}}`, body: `echo "credentials not found in native keychain"; exit 1`, user: "written"},
-		"hangs":               {config: `{"credsStore": "x"}`, body: `sleep 60`, warning: "no answer in 300ms"},
+		"hangs":               {config: `{"credsStore": "x"}`, body: `sleep 60`, warning: "no answer in 1.5s"},
 		"is not there":        {config: `{"credsStore": "none"}`, warning: "docker-credential-none: "},
 		"of another registry": {config: `{"credHelpers": {"b.example.com": "x"}}`, body: answer},
 	} {
