@@ -2,7 +2,6 @@ package version
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -335,30 +334,6 @@ func TestNamespaces(t *testing.T) {
 		rename(t, list, nil, func(c *Config) { c.DefaultNamespace = tt.defaultNamespace })
 		if got := names(list)[0] != "c"; got != tt.follows {
 			t.Errorf("%+v: followed is %t", tt, got)
-		}
-	}
-}
-
-// TestOrder wants the same result whatever the order of the objects.
-func TestOrder(t *testing.T) {
-	docs := []string{
-		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n",
-		"apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n",
-		strings.TrimPrefix(user, "---\n"),
-		"apiVersion: batch/v1\nkind: Job\nmetadata: {name: j, annotations: {strategy.spinnaker.io/versioned: \"true\"}}\nspec: {template: {spec: {containers: [{name: a, envFrom: [{configMapRef: {name: c}}]}]}}}\n",
-	}
-	want := map[string]bool{}
-	for round := range 30 {
-		r := rand.New(rand.NewPCG(uint64(round), 0))
-		r.Shuffle(len(docs), func(i, j int) { docs[i], docs[j] = docs[j], docs[i] })
-		list := read(t, strings.Join(docs, "---\n"))
-		rename(t, list, nil, nil)
-		for _, o := range list.Objects {
-			if round == 0 {
-				want[o.Name()] = true
-			} else if !want[o.Name()] {
-				t.Fatalf("round %d: %s is new; want %v", round, o.Name(), want)
-			}
 		}
 	}
 }
