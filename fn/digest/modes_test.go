@@ -157,22 +157,33 @@ spec: {jobTemplate: {spec: {template: {spec: {containers: [{image: "redis:7"}]}}
 		{Labels: "app=web,tier in (front, middle)", Mode: "off"},
 		{Kinds: []string{"CronJob"}, Mode: "missing"},
 	}}
-	cfg.Mode = "verify"
-	r := &fixed{}
-	list, _, got := pin(t, cfg, &lock.Lock{}, r, in)
+	list, _, got := pin(t, cfg, &lock.Lock{}, &fixed{}, in)
 	want := []string{
 		"nginx:main@" + digestOf("index.docker.io/library/nginx:main"),
 		"quay.io/team/app:v1",
 		"quay.io/team/app:main@" + digestOf("quay.io/team/app:main"),
-		"quay.io/other/app:v1",
+		"quay.io/other/app@" + digestOf("quay.io/other/app:v1"),
 		"redis:7",
 		"redis:7@" + digestOf("index.docker.io/library/redis:7"),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("images (-want +got)\n%s", diff)
 	}
-	if errs := list.Findings(manifest.Error); len(errs) != 2 || !strings.Contains(errs[0], "quay.io/team/app:v1: is not pinned, and not in the lock") || !strings.Contains(errs[1], "quay.io/other/app:v1: is not pinned") {
+	if errs := list.Findings(manifest.Error); len(errs) != 1 || !strings.Contains(errs[0], "quay.io/team/app:v1: is not pinned, and not in the lock") {
 		t.Errorf("errors %q", errs)
+	}
+}
+
+// TestStrictModes wants no rule to open a connection in mode locked, or to change
+// an image in mode verify.
+func TestStrictModes(t *testing.T) {
+	old := "nginx:main@" + digestOf("old")
+	for mode, asked := range map[string]int{"locked": 0, "verify": 1} {
+		r := &fixed{}
+		_, _, got := pin(t, Config{Mode: mode, Rules: []Rule{{Tags: []string{"main"}, Mode: "update"}}}, &lock.Lock{}, r, pod(old))
+		if got[0] != old || len(r.asked) != asked {
+			t.Errorf("%s: %s, asked %q", mode, short(got[0]), r.asked)
+		}
 	}
 }
 
