@@ -2,6 +2,7 @@ package digest
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/belay-krm/belay/fn/lock"
 	"github.com/belay-krm/belay/fn/manifest"
@@ -69,10 +70,24 @@ func otherImages(list *manifest.List, cfg Config) []Found {
 			continue
 		}
 		for _, n := range table.Others(o) {
-			out = append(out, Found{Object: o, Field: o.Path(n), Line: o.Line(n), Image: n.Value(), State: StateOther, Reason: "name the field in digests.fields, if it is one"})
+			out = append(out, Found{Object: o, Field: o.Path(n), Line: o.Line(n), Image: n.Value(), State: StateOther, Reason: hintFor(o.Path(n))})
 		}
 	}
 	return out
+}
+
+// hintFor says how a field that is not considered can be named.
+func hintFor(field string) string {
+	option := "the field in digests.fields"
+	switch {
+	case strings.Contains(field, ".args[") || strings.Contains(field, ".command["):
+		option = "the flag in digests.args"
+	case strings.Contains(field, ".env["):
+		option = "the variable in digests.env"
+	case strings.HasSuffix(field, ".repository"):
+		option = "the mapping in digests.fields, with parts"
+	}
+	return "name " + option + ", if it is an image"
 }
 
 // describe fills in the state.

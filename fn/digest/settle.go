@@ -34,7 +34,9 @@ func (p *pinner) settle(u *use) error {
 
 // apply overrides the configuration of a use.
 func (r *rule) apply(u *use) {
-	if r.Mode != "" {
+	// Locked opens no connection, and verify changes nothing, whatever a rule says.
+	strict := u.mode == "locked" || u.mode == "verify"
+	if r.Mode != "" && (!strict || r.Mode == "off" || r.Mode == "locked") {
 		u.mode = r.Mode
 	}
 	if r.Tag != "" {

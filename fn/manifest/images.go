@@ -226,6 +226,9 @@ func likeImages(key string, n *Node, known map[*Node]bool, out []*Node) []*Node 
 			out = likeImages(key, e, known, out)
 		}
 	case Mapping:
+		if repository := n.Get("repository"); repository.IsString() && n.Get("tag") != nil && !known[repository] && !looksLikeImage("repository", repository.value) {
+			out = append(out, repository) // a reference in parts
+		}
 		for k, v := range n.Pairs() {
 			out = likeImages(k.value, v, known, out)
 		}

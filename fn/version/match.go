@@ -98,6 +98,7 @@ func (r *renamer) connect() {
 	if len(r.subjects) == 0 {
 		return
 	}
+	r.warnPins()
 	table := manifest.NewRefTable(r.cfg.Rows()...)
 	r.index = r.makeIndex()
 	for i, o := range r.list.Objects {
@@ -133,7 +134,7 @@ func (r *renamer) connect() {
 func (r *renamer) pinned(s *subject) (*subject, error) {
 	for _, pin := range r.cfg.Pins {
 		base, label, err := parsePin(pin)
-		if err != nil || base.Kind != s.base.Kind || base.Name != s.base.Name || r.namespace(base.Namespace) != r.namespace(s.base.Namespace) {
+		if err != nil || !r.isPinned(base, s) {
 			continue // Validate reported what is wrong
 		}
 		for _, other := range r.subjects {
@@ -144,6 +145,21 @@ func (r *renamer) pinned(s *subject) (*subject, error) {
 		return nil, fmt.Errorf("%s is pinned to %s, which is not in the package (belay rollback brings a version back; the objects that are there are %s)", s.base, label, r.versionsOf(s))
 	}
 	return s, nil
+}
+
+// warnPins names the pins that pin nothing.
+func (r *renamer) warnPins() {
+	for i, pin := range r.cfg.Pins {
+		base, _, err := parsePin(pin)
+		if err == nil && !slices.ContainsFunc(r.subjects, func(s *subject) bool { return r.isPinned(base, s) }) {
+			r.report(nil, manifest.Warning, "", fmt.Sprintf("versions.pins[%d]: %s: no such object gets versions here", i, base))
+		}
+	}
+}
+
+// isPinned tells whether the base of a pin is that of a subject.
+func (r *renamer) isPinned(base lock.Base, s *subject) bool {
+	return base.Kind == s.base.Kind && base.Name == s.base.Name && r.namespace(base.Namespace) == r.namespace(s.base.Namespace)
 }
 
 func (r *renamer) versionsOf(s *subject) string {

@@ -102,6 +102,11 @@ func (p *pack) stale() []manifest.Result {
 			add("hydrating", o, "", "is stale: a hydrate would change it")
 		}
 	}
+	for _, s := range p.list.Sources {
+		if s.New {
+			out = append(out, manifest.Result{Severity: manifest.Error, Step: "hydrating", Message: s.Path + " is missing: a hydrate would write it"})
+		}
+	}
 	return out
 }
 

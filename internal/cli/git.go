@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -22,6 +23,9 @@ type repo struct {
 }
 
 func openRepo(ctx context.Context, dir string) (*repo, error) {
+	if _, err := os.Stat(dir); err != nil {
+		return nil, usageError{plain(err)}
+	}
 	r := &repo{dir: dir, blobs: map[string][]byte{}}
 	if _, err := exec.LookPath("git"); err != nil {
 		return nil, errors.New("git is not installed, and the history is read with it")

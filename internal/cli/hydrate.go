@@ -57,11 +57,24 @@ func (j *job) flags(cmd *cobra.Command, formats ...string) {
 		if j.lock != "" && !j.stream() {
 			return usagef("--lock is for a stream (-); files keep their lock in %s", lock.File)
 		}
+		if j.output != "" && slices.ContainsFunc(args, func(p string) bool { return isFolderOf(j.output, p) }) {
+			return usagef("-o %s: is where the sources are (leave -o out to change them in place)", j.output)
+		}
 		if j.output != "" && j.stream() {
 			return usagef("-o writes files, and a stream has none: send stdout to a file instead")
 		}
 		return nil
 	}
+}
+
+// isFolderOf tells whether dir is a path, or the folder of a file.
+func isFolderOf(dir, path string) bool {
+	a, errA := os.Stat(dir)
+	b, errB := os.Stat(path)
+	if errA == nil && errB == nil && !b.IsDir() {
+		b, errB = os.Stat(filepath.Dir(path))
+	}
+	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
 func (j *job) stream() bool { return len(j.paths) == 1 && j.paths[0] == "-" }
@@ -189,7 +202,7 @@ func (j *job) read() error {
 		errs = append(errs, j.useOutputLock(p))
 		var err error
 		p.list, err = manifest.ReadFiles(p.inputs)
-		errs = append(errs, err)
+		errs = append(errs, err, refuseBadLock(p.list))
 		objects += len(p.list.Objects)
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -197,6 +210,17 @@ func (j *job) read() error {
 	}
 	if objects == 0 {
 		return fmt.Errorf("%s: no Kubernetes objects there (nothing was done)", strings.Join(j.paths, ", "))
+	}
+	return nil
+}
+
+// refuseBadLock refuses a file that has the name of the lock and is none: taken for
+// no lock, it would be written over, and numbers given twice.
+func refuseBadLock(list *manifest.List) error {
+	for _, s := range list.Sources {
+		if filepath.Base(s.Path) == lock.File && !slices.ContainsFunc(s.Objects(), lock.IsLock) {
+			return fmt.Errorf("%s: is no lock: a ConfigMap %s with the annotation %s is expected (restore it from git, or remove it)", s.Path, lock.Name, manifest.LocalConfigAnnotation)
+		}
 	}
 	return nil
 }
@@ -259,7 +283,7 @@ func (j *job) resolver(p *pack) (digest.Resolver, error) {
 
 // asksRegistries tells whether a configuration can open a connection at all.
 func asksRegistries(c digest.Config) bool {
-	return c.Mode != "locked" && c.Mode != "off" || len(c.Rules) > 0
+	return c.Mode != "locked" && (c.Mode != "off" || len(c.Rules) > 0)
 }
 
 func (j *job) lockFile(p *pack) string { return filepath.Join(p.dir, lock.File) }
@@ -313,6 +337,9 @@ func (j *job) changes() ([]change, error) {
 			c := change{path: j.target(p, s.Path), data: data, root: p.root}
 			if j.output != "" {
 				c.root = j.output
+				if info, err := os.Stat(s.Path); err == nil {
+					c.mode = info.Mode().Perm() // manifests may hold Secrets
+				}
 			}
 			if other, ok := seen[c.path]; ok {
 				return nil, usagef("%s and %s would both be written to %s (hydrate one after the other, to folders of their own)", other, s.Path, c.path)

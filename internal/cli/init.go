@@ -51,26 +51,34 @@ func writeConfig(env Env, path string) error {
 	return err
 }
 
-// sampleConfig gives a configuration that means the defaults.
+// sampleConfig gives a configuration that means the defaults. Each option is a
+// comment that becomes one when its # and a blank are taken away.
 func sampleConfig() string {
 	var b strings.Builder
 	b.WriteString("apiVersion: fn.belay.dev/v1alpha1\nkind: Belay\nmetadata:\n  name: belay\nspec:\n")
-	section := ""
+	section, group := "", ""
 	for _, o := range fn.AllOptions() {
+		if strings.Contains(o.Path, "[]") {
+			continue // of the mappings of a list: see the README
+		}
 		step, key, _ := strings.Cut(o.Path, ".")
 		if step != section {
 			section = step
-			optional := ""
+			lead := ""
 			if step == "moniker" {
-				optional = "# "
+				lead = "# " // it switches a step on
 			}
-			fmt.Fprintf(&b, "  %s%s:", optional, step)
-			if optional == "" {
-				b.WriteString(" {}")
-			}
-			b.WriteString("\n")
+			fmt.Fprintf(&b, "  %s%s:\n", lead, step)
 		}
-		fmt.Fprintf(&b, "    # %s: %s # %s\n", key, o.Default, o.Doc)
+		indent := ""
+		if parent, child, ok := strings.Cut(key, "."); ok {
+			if parent != group {
+				group = parent
+				fmt.Fprintf(&b, "    # %s:\n", parent)
+			}
+			key, indent = child, "  "
+		}
+		fmt.Fprintf(&b, "    # %s%s: %s # %s\n", indent, key, o.Default, o.Doc)
 	}
 	return b.String()
 }

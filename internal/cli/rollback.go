@@ -84,6 +84,7 @@ func (r *rollback) run(ctx context.Context) error {
 	for _, c := range changes {
 		_, _ = fmt.Fprintf(r.env.Stderr, "belay: wrote %s\n", c.path)
 	}
+	_, _ = fmt.Fprintf(r.env.Stderr, "belay: look at it, run belay hydrate, which brings the lock in step, and commit\n")
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,8 @@ type change struct {
 	path string
 	data []byte
 	root string // the tree that the file must not leave
+	// mode is that of a new file; 0 for 0644. A file that is there keeps its own.
+	mode fs.FileMode
 }
 
 // writeAll writes files so that each is either old or new, never half: first
@@ -55,7 +58,7 @@ func prepare(c change) (string, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return "", err
 	}
-	mode := fs.FileMode(0o644)
+	mode := cmp.Or(c.mode, 0o644)
 	if info, err := os.Lstat(c.path); err == nil {
 		if info.Mode()&fs.ModeSymlink != 0 {
 			return "", fmt.Errorf("%s: is a symbolic link: belay does not write through it", c.path)
