@@ -319,6 +319,9 @@ func (r *reader) configMap(n *manifest.Node, cfg *Config) {
 // Override gives a configuration with other values for some options, each
 // written flat: digests.mode=update.
 func Override(cfg Config, settings []string) (Config, error) {
+	if len(settings) == 0 {
+		return cfg, nil
+	}
 	r := reader{}
 	if cfg.Moniker != nil {
 		own := *cfg.Moniker

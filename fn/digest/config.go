@@ -270,7 +270,7 @@ func patterns(list []string) []pattern {
 // covers tells whether the rule speaks of a use.
 func (r *rule) covers(u *use) bool {
 	return (len(r.images) == 0 || slices.ContainsFunc(r.images, func(p pattern) bool { return p.matches(u.segments()) })) &&
-		(len(r.Tags) == 0 || (u.pinned == "" || u.tagged || u.recalled) && slices.ContainsFunc(r.Tags, func(g string) bool { ok, err := path.Match(g, u.tag.TagStr()); return ok && err == nil })) &&
+		(len(r.Tags) == 0 || (u.pinned == "" || u.tagKnown()) && manifest.MatchesAny(r.Tags, u.tag.TagStr())) &&
 		(len(r.Kinds) == 0 || slices.Contains(r.Kinds, u.object.ID.Kind)) &&
 		r.selects(u.object)
 }

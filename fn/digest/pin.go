@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -89,7 +90,7 @@ func newPinner(list *manifest.List, cfg Config, locks map[string]*lock.Lock) *pi
 	p := &pinner{list: list, cfg: cfg, rules: cfg.rules(), locks: locks, tags: map[string][]string{}, given: map[string]bool{}}
 	for pkg, l := range locks {
 		for ref, digest := range l.Images {
-			key := tagsKey(pkg, ref[:max(lastColon(ref), 0)], digest)
+			key := tagsKey(pkg, repoOf(ref), digest)
 			p.tags[key] = append(p.tags[key], ref)
 		}
 	}
@@ -98,14 +99,8 @@ func newPinner(list *manifest.List, cfg Config, locks map[string]*lock.Lock) *pi
 
 func tagsKey(pkg, repo, digest string) string { return pkg + "\x00" + repo + "@" + digest }
 
-func lastColon(s string) int {
-	for i := len(s) - 1; i >= 0; i-- {
-		if s[i] == ':' {
-			return i
-		}
-	}
-	return -1
-}
+// repoOf gives the repository of a canonical reference with a tag.
+func repoOf(ref string) string { return ref[:max(strings.LastIndexByte(ref, ':'), 0)] }
 
 // An answer is what is known of one canonical reference of a package.
 type answer struct {

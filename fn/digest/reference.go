@@ -62,6 +62,9 @@ const (
 	wantExists
 )
 
+// tagKnown tells whether it is known of which tag a digest is.
+func (u *use) tagKnown() bool { return u.tagged || u.recalled }
+
 // segments gives the registry and the parts of the repository.
 func (u *use) segments() []string {
 	return append([]string{u.tag.RegistryStr()}, strings.Split(u.tag.RepositoryStr(), "/")...)

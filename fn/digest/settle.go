@@ -8,7 +8,7 @@ import (
 // settle says how a use is treated: it finds the rule that speaks of it, and
 // what has to be found out. The error is an errSkip for what is left alone.
 func (p *pinner) settle(u *use) error {
-	recalled := p.recall(u)
+	p.recall(u)
 	u.mode, u.tagForm, u.platforms = p.cfg.Mode, p.cfg.Tag, p.cfg.Platforms
 	if i := slices.IndexFunc(p.rules, func(r rule) bool { return r.covers(u) }); i >= 0 {
 		p.rules[i].apply(u)
@@ -28,7 +28,7 @@ func (p *pinner) settle(u *use) error {
 	if u.pinned == "" {
 		return p.settleBare(u)
 	}
-	p.settlePinned(u, u.tagged || recalled)
+	p.settlePinned(u)
 	return nil
 }
 
@@ -49,17 +49,15 @@ func (r *rule) apply(u *use) {
 
 // recall finds the tag of a digest without one, where the lock knows exactly
 // one that the digest came from.
-func (p *pinner) recall(u *use) bool {
+func (p *pinner) recall(u *use) {
 	if u.pinned == "" || u.tagged {
-		return false
+		return
 	}
 	known := p.tags[tagsKey(u.object.Package, u.repo, u.pinned)]
-	if len(known) != 1 {
-		return false
+	if len(known) == 1 {
+		u.tag = u.tag.Tag(known[0][len(repoOf(known[0]))+1:])
+		u.recalled = true
 	}
-	u.tag = u.tag.Tag(known[0][lastColon(known[0])+1:])
-	u.recalled = true
-	return true
 }
 
 // settleBare says what a reference without digest wants.
@@ -80,14 +78,13 @@ func (p *pinner) settleBare(u *use) error {
 	return nil
 }
 
-// settlePinned says what a reference with a digest wants. tagKnown tells
-// whether the tag is known that the digest stands for.
-func (p *pinner) settlePinned(u *use, tagKnown bool) {
+// settlePinned says what a reference with a digest wants.
+func (p *pinner) settlePinned(u *use) {
 	u.edited = u.tagged && p.isEdited(u)
 	switch {
-	case u.mode == "verify" && !tagKnown:
+	case u.mode == "verify" && !u.tagKnown():
 		u.want = wantExists
-	case (u.mode == "verify" || u.mode == "update") && tagKnown:
+	case (u.mode == "verify" || u.mode == "update") && u.tagKnown():
 		u.want = wantFresh
 	case u.mode == "missing" && u.edited:
 		u.want = wantAny

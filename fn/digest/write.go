@@ -182,7 +182,7 @@ func (p *pinner) tidyLocks() {
 	byDigest := map[string]bool{}
 	for _, u := range p.uses {
 		switch {
-		case u.pinned != "" && !u.tagged && !u.recalled:
+		case u.pinned != "" && !u.tagKnown():
 			byDigest[tagsKey(u.object.Package, u.repo, u.pinned)] = true
 		case u.repo != "":
 			used[u.object.Package+"\x00"+u.tag.Name()] = true
@@ -190,8 +190,7 @@ func (p *pinner) tidyLocks() {
 	}
 	for pkg, l := range p.locks {
 		for ref, digest := range l.Images {
-			repo := ref[:max(lastColon(ref), 0)]
-			if !used[pkg+"\x00"+ref] && !byDigest[tagsKey(pkg, repo, digest)] {
+			if !used[pkg+"\x00"+ref] && !byDigest[tagsKey(pkg, repoOf(ref), digest)] {
 				delete(l.Images, ref)
 			}
 		}

@@ -2,7 +2,6 @@ package manifest
 
 import (
 	"cmp"
-	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -172,9 +171,8 @@ func (t *ImageTable) Images(o *Object) []ImageField {
 		return nil
 	}
 	c := imageCollector{table: t, object: o}
-	for k, v := range o.root.Pairs() {
-		// Controllers write the status, nobody deploys it.
-		if k.value != "status" && v.kind != Scalar {
+	for k, v := range o.deployed() {
+		if v.kind != Scalar {
 			c.under(k, v)
 		}
 	}
@@ -205,10 +203,8 @@ func (t *ImageTable) Others(o *Object) []*Node {
 		}
 	}
 	var out []*Node
-	for k, v := range o.root.Pairs() {
-		if k.value != "status" {
-			out = likeImages(k.value, v, known, out)
-		}
+	for k, v := range o.deployed() {
+		out = likeImages(k.value, v, known, out)
 	}
 	return out
 }
@@ -322,7 +318,7 @@ func (c *imageCollector) env(list *Node) {
 		if value == nil || value.kind != Scalar {
 			continue
 		}
-		if slices.ContainsFunc(c.table.Env, func(p string) bool { ok, err := path.Match(p, name); return ok && err == nil }) {
+		if MatchesAny(c.table.Env, name) {
 			c.add(ImageField{Node: value})
 		}
 	}

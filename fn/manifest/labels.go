@@ -2,6 +2,8 @@ package manifest
 
 import (
 	"fmt"
+	"path"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -15,6 +17,12 @@ func SelectLabels(selector string) (func(*Object) bool, error) {
 		return nil, fmt.Errorf("%q: not a label selector: %w", selector, err)
 	}
 	return func(o *Object) bool { return s.Matches(objectLabels{o}) }, nil
+}
+
+// MatchesAny tells whether a text matches one of some patterns (path.Match). A
+// pattern that is none matches nothing.
+func MatchesAny(patterns []string, text string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { ok, err := path.Match(p, text); return ok && err == nil })
 }
 
 // objectLabels gives the labels of an object to a selector.

@@ -3,6 +3,7 @@ package manifest
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -63,6 +64,18 @@ const (
 
 // Root gives the mapping that is the whole resource.
 func (o *Object) Root() *Node { return o.root }
+
+// deployed yields the fields of the object but for its status, which
+// controllers write and nobody deploys.
+func (o *Object) deployed() iter.Seq2[*Node, *Node] {
+	return func(yield func(*Node, *Node) bool) {
+		for k, v := range o.root.Pairs() {
+			if k.value != "status" && !yield(k, v) {
+				return
+			}
+		}
+	}
+}
 
 // Changed tells whether a step edited the object.
 func (o *Object) Changed() bool { return o.dirty() }

@@ -114,9 +114,8 @@ func (t *RefTable) References(o *Object) []Reference {
 		return nil
 	}
 	c := collector{table: t, object: o}
-	for k, v := range o.root.Pairs() {
-		// Controllers write the status, nobody deploys it.
-		if k.value != "status" && v.kind != Scalar {
+	for k, v := range o.deployed() {
+		if v.kind != Scalar {
 			c.under(k, v)
 		}
 	}

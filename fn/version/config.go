@@ -45,24 +45,29 @@ type Selector struct {
 	Labels string `json:"labels" doc:"label selector; any when absent"`
 }
 
-// matches tells whether an object is chosen. Its name is the unversioned one.
-func (s Selector) matches(o *manifest.Object, name string) bool {
+// ready gives what tells whether an object is chosen, by its unversioned name.
+func (s Selector) ready() func(o *manifest.Object, name string) bool {
 	selects, err := manifest.SelectLabels(s.Labels)
-	if err != nil {
-		return false // Validate reported it
+	return func(o *manifest.Object, name string) bool {
+		return err == nil && // Validate reported it
+			(s.Kind == "" || s.Kind == o.ID.Kind) && (s.Name == "" || manifest.MatchesAny([]string{s.Name}, name)) && selects(o)
 	}
-	ok, err := path.Match(s.Name, name)
-	return (s.Kind == "" || s.Kind == o.ID.Kind) && (s.Name == "" || ok && err == nil) && selects(o)
+}
+
+// A pin points references to base at the version with a label.
+type pin struct {
+	base  lock.Base
+	label string
 }
 
 // parsePin reads Kind/namespace/name=label.
-func parsePin(s string) (lock.Base, string, error) {
+func parsePin(s string) (pin, error) {
 	object, label, ok := strings.Cut(s, "=")
 	base, isBase := lock.ParseBase(object)
 	if !ok || !isBase || label == "" || base.Kind == "" || base.Name == "" {
-		return lock.Base{}, "", fmt.Errorf("%q: must be Kind/namespace/name=version, such as ConfigMap/prod/app-config=v003", s)
+		return pin{}, fmt.Errorf("%q: must be Kind/namespace/name=version, such as ConfigMap/prod/app-config=v003", s)
 	}
-	return base, label, nil
+	return pin{base, label}, nil
 }
 
 // A NameReference says which fields name the objects of a kind.
@@ -104,7 +109,7 @@ func (c Config) Validate() error {
 		}
 	}
 	for i, p := range c.Pins {
-		if _, _, err := parsePin(p); err != nil {
+		if _, err := parsePin(p); err != nil {
 			errs = append(errs, fmt.Errorf("versions.pins[%d]: %w", i, err))
 		}
 	}

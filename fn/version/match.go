@@ -98,7 +98,7 @@ func (r *renamer) connect() {
 	if len(r.subjects) == 0 {
 		return
 	}
-	r.warnPins()
+	r.readPins()
 	table := manifest.NewRefTable(r.cfg.Rows()...)
 	r.index = r.makeIndex()
 	for i, o := range r.list.Objects {
@@ -132,27 +132,29 @@ func (r *renamer) connect() {
 // pinned gives the version that the configuration points references at, in
 // place of s.
 func (r *renamer) pinned(s *subject) (*subject, error) {
-	for _, pin := range r.cfg.Pins {
-		base, label, err := parsePin(pin)
-		if err != nil || !r.isPinned(base, s) {
-			continue // Validate reported what is wrong
-		}
-		for _, other := range r.subjects {
-			if other.base == s.base && other.label == label && other.object.Package == s.object.Package {
-				return other, nil
-			}
-		}
-		return nil, fmt.Errorf("%s is pinned to %s, which is not in the package (belay rollback brings a version back; the objects that are there are %s)", s.base, label, r.versionsOf(s))
+	i := slices.IndexFunc(r.pins, func(p pin) bool { return r.isPinned(p.base, s) })
+	if i < 0 {
+		return s, nil
 	}
-	return s, nil
+	there := r.versionsOf(s)
+	for _, other := range there {
+		if other.label == r.pins[i].label {
+			return other, nil
+		}
+	}
+	return nil, fmt.Errorf("%s is pinned to %s, which is not in the package (belay rollback brings a version back; the objects that are there are %s)", s.base, r.pins[i].label, namesOf(there))
 }
 
-// warnPins names the pins that pin nothing.
-func (r *renamer) warnPins() {
-	for i, pin := range r.cfg.Pins {
-		base, _, err := parsePin(pin)
-		if err == nil && !slices.ContainsFunc(r.subjects, func(s *subject) bool { return r.isPinned(base, s) }) {
-			r.report(nil, manifest.Warning, "", fmt.Sprintf("versions.pins[%d]: %s: no such object gets versions here", i, base))
+// readPins reads the pins, and names those that pin nothing.
+func (r *renamer) readPins() {
+	for i, text := range r.cfg.Pins {
+		p, err := parsePin(text)
+		if err != nil {
+			continue // Validate reported it
+		}
+		r.pins = append(r.pins, p)
+		if !slices.ContainsFunc(r.subjects, func(s *subject) bool { return r.isPinned(p.base, s) }) {
+			r.report(nil, manifest.Warning, "", fmt.Sprintf("versions.pins[%d]: %s: no such object gets versions here", i, p.base))
 		}
 	}
 }
@@ -162,14 +164,15 @@ func (r *renamer) isPinned(base lock.Base, s *subject) bool {
 	return base.Kind == s.base.Kind && base.Name == s.base.Name && r.namespace(base.Namespace) == r.namespace(s.base.Namespace)
 }
 
-func (r *renamer) versionsOf(s *subject) string {
+// versionsOf gives the versions of the base of a subject that are in its package.
+func (r *renamer) versionsOf(s *subject) []*subject {
 	var of []*subject
 	for _, other := range r.subjects {
 		if other.base == s.base && other.object.Package == s.object.Package {
 			of = append(of, other)
 		}
 	}
-	return namesOf(of)
+	return of
 }
 
 // A referrer is an object without versions of its own that refers to subjects.

@@ -82,6 +82,7 @@ type renamer struct {
 	kinds     map[string]bool
 	subjects  []*subject
 	index     *index
+	pins      []pin
 	referrers []referrer
 	seen      []*manifest.Node // fields that the table knows
 	started   map[string]bool  // packages whose new lock was warned of

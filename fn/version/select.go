@@ -65,6 +65,10 @@ type edge struct {
 // choose finds the objects of the list that get versions, and reports those
 // that look as if they did, but do not.
 func (r *renamer) choose() {
+	var selectors []func(*manifest.Object, string) bool
+	for _, s := range r.cfg.Select {
+		selectors = append(selectors, s.ready())
+	}
 	for i, o := range r.list.Objects {
 		if o.IsLocal() || o.IsIgnored() {
 			continue
@@ -84,7 +88,7 @@ func (r *renamer) choose() {
 		}
 		s := &subject{object: o, index: i, forced: forced}
 		s.base, s.label = baseOf(o)
-		if len(r.cfg.Select) > 0 && !forced && !slices.ContainsFunc(r.cfg.Select, func(x Selector) bool { return x.matches(o, s.base.Name) }) {
+		if len(selectors) > 0 && !forced && !slices.ContainsFunc(selectors, func(chosen func(*manifest.Object, string) bool) bool { return chosen(o, s.base.Name) }) {
 			r.report(o, manifest.Info, "", "is not versioned: versions.select does not choose it")
 			continue
 		}

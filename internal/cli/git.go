@@ -113,14 +113,6 @@ func (r *repo) tree(ctx context.Context, id, holds string) (list *manifest.List,
 	return list, broken, nil
 }
 
-func isManifestFile(path string) bool {
-	switch strings.ToLower(filepath.Ext(path)) {
-	case ".yaml", ".yml", ".json":
-		return true
-	}
-	return false
-}
-
 // fetch reads blobs.
 func (r *repo) fetch(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {

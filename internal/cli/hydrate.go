@@ -192,8 +192,8 @@ func (j *job) read() error {
 	}
 	var errs []error
 	objects := 0
-	for i, p := range j.packs {
-		if p.config, err = fn.Override(p.config, j.set); err != nil && i == 0 {
+	for _, p := range j.packs {
+		if p.config, err = fn.Override(p.config, j.set); err != nil {
 			return usageError{err}
 		}
 		if p.config, err = withConfigurations(p.config, p.configDir); err != nil {

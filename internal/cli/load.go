@@ -188,8 +188,11 @@ func withConfigurations(cfg fn.Config, dir string) (fn.Config, error) {
 	return cfg, nil
 }
 
-func exists(dir, name string) bool {
-	_, err := os.Lstat(filepath.Join(dir, name))
+func exists(dir, name string) bool { return isThere(filepath.Join(dir, name)) }
+
+// isThere tells whether there is a file, a folder or a link.
+func isThere(path string) bool {
+	_, err := os.Lstat(path)
 	return err == nil
 }
 
@@ -203,10 +206,18 @@ func (l *loader) add(path string) {
 	case configFile:
 		return
 	}
-	switch strings.ToLower(filepath.Ext(name)) {
-	case ".yaml", ".yml", ".json":
+	if isManifestFile(path) {
 		l.read(p, path)
 	}
+}
+
+// isManifestFile tells whether a file may hold manifests.
+func isManifestFile(path string) bool {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".yaml", ".yml", ".json":
+		return true
+	}
+	return false
 }
 
 func (l *loader) read(p *pack, path string) {
@@ -226,12 +237,7 @@ func (l *loader) read(p *pack, path string) {
 // link deals with a symbolic link: what it leads to inside of the tree is read
 // there; one that leads out is refused, since belay would write through it.
 func (l *loader) link(path, root string) {
-	switch strings.ToLower(filepath.Ext(path)) {
-	case ".yaml", ".yml", ".json":
-	default:
-		return
-	}
-	if !inside(root, path) {
+	if isManifestFile(path) && !inside(root, path) {
 		l.errs = append(l.errs, fmt.Errorf("%s: is a symbolic link that leads out of %s (replace it by a copy, or move it out of the folder)", path, root))
 	}
 }

@@ -160,7 +160,7 @@ func (r *rollback) revisionOf(ctx context.Context, now *manifest.Object) (string
 // replace gives the object its old bytes.
 func (r *rollback) replace(now, then *manifest.Object) error {
 	if now == nil {
-		if _, err := os.Lstat(then.File.Path); err == nil {
+		if isThere(then.File.Path) {
 			return fmt.Errorf("%s: was removed from %s, which is still there (put it back with git)", &r.past, then.File.Path)
 		}
 		r.files[then.File.Path] = []byte(ended(then.Document()))
@@ -233,14 +233,13 @@ func (r *rollback) restoreVersions(ctx context.Context, then *manifest.Object) e
 			before, err = r.search(ctx, then, ref)
 			errs = append(errs, err)
 		}
-		_, isVersion := version.IsVersion(orEmpty(before))
 		switch {
 		case before == nil && is == nil:
 			r.notes = append(r.notes, fmt.Sprintf("%s: is in no commit of %s, so that it must come from elsewhere", id, r.dir))
 		case before == nil:
 		case is != nil:
 			errs = append(errs, sameContent(before, is))
-		case isVersion:
+		case isVersion(before):
 			errs = append(errs, r.restore(before))
 		default:
 			r.notes = append(r.notes, fmt.Sprintf("%s: is not there any more, and has no versions (put it back with git, if it should be)", id))
@@ -249,11 +248,9 @@ func (r *rollback) restoreVersions(ctx context.Context, then *manifest.Object) e
 	return errors.Join(errs...)
 }
 
-func orEmpty(o *manifest.Object) *manifest.Object {
-	if o == nil {
-		return &manifest.Object{}
-	}
-	return o
+func isVersion(o *manifest.Object) bool {
+	_, ok := version.IsVersion(o)
+	return ok
 }
 
 // target gives the object that a reference means, or that a controller makes
@@ -285,10 +282,8 @@ func (r *rollback) search(ctx context.Context, from *manifest.Object, ref manife
 		if err != nil {
 			return nil, err
 		}
-		if o := r.target(r.inPackage(list.Objects), from, ref); o != nil {
-			if _, ok := version.IsVersion(o); ok {
-				return o, nil
-			}
+		if o := r.target(r.inPackage(list.Objects), from, ref); o != nil && isVersion(o) {
+			return o, nil
 		}
 	}
 	return nil, nil
@@ -296,7 +291,7 @@ func (r *rollback) search(ctx context.Context, from *manifest.Object, ref manife
 
 // sameContent wants what is there under the name of a version to be what was.
 func sameContent(before, is *manifest.Object) error {
-	if _, ok := version.IsVersion(before); !ok {
+	if !isVersion(before) {
 		return nil
 	}
 	a, errA := version.Hash(before)
@@ -332,11 +327,6 @@ func (r *rollback) restore(o *manifest.Object) error {
 	}
 	r.files[path] = []byte(ended(text))
 	return nil
-}
-
-func isThere(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }
 
 // refuseDirty refuses to write over what is in no commit.
