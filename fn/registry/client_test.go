@@ -113,7 +113,7 @@ func TestFallback(t *testing.T) {
 
 // TestRetry wants failures that pass to be tried again, as the registry asks.
 func TestRetry(t *testing.T) {
-	for _, status := range []int{408, 429, 500, 502, 503, 504} {
+	for _, status := range []int{408, 429, 500, 502, 503, 504, 520, 522, 524} {
 		f := newFake(t)
 		tag, want := f.push(t, "a/b:1")
 		failures := 0
@@ -129,6 +129,32 @@ func TestRetry(t *testing.T) {
 		got, err := mustNew(t, quick()).Resolve(t.Context(), tag)
 		if err != nil || got.Digest != want || f.count("HEAD") != 3 {
 			t.Errorf("%d: %v, %v after %d tries", status, got, err, f.count("HEAD"))
+		}
+	}
+}
+
+// TestPause wants what Retry-After says, in seconds or as a date, within bounds,
+// and without it pauses that grow.
+func TestPause(t *testing.T) {
+	r := newRetrier(Options{Backoff: time.Second}, nil, nil)
+	date := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
+	for title, tt := range map[string]struct {
+		try      int
+		after    string // "" for an answer that does not say
+		from, to time.Duration
+	}{
+		"seconds":         {1, "7", 7 * time.Second, 7 * time.Second},
+		"too many":        {1, "3600", maxPause, maxPause},
+		"date":            {1, date(10 * time.Second), 5 * time.Second, 10 * time.Second},
+		"date gone by":    {1, date(-time.Hour), 0, 0},
+		"far date":        {1, date(time.Hour), maxPause, maxPause},
+		"nonsense":        {1, "soon", time.Second / 2, 3 * time.Second / 2},
+		"first, no word":  {1, "", time.Second / 2, 3 * time.Second / 2},
+		"second, no word": {2, "", time.Second, 3 * time.Second},
+	} {
+		resp := &http.Response{Header: http.Header{"Retry-After": {tt.after}}}
+		if got := r.pause(tt.try, resp); got < tt.from || got > tt.to {
+			t.Errorf("%s: %v, want %v to %v", title, got, tt.from, tt.to)
 		}
 	}
 }
