@@ -36,9 +36,10 @@ const (
 	opAppend // value to the sequence at path
 )
 
-// A removal is a pair that was taken out of a mapping, and where its text ends.
+// A removal is a pair that was taken out of a mapping, or an element that was
+// taken out of a sequence and is its key too; and where its text ends.
 type removal struct {
-	mapping, key, value, next *Node
+	from, key, value, next *Node
 
 	end int
 	ok  bool // the end is known
@@ -180,11 +181,16 @@ func (t *tree) Append(seq *Node, value any) {
 	seq.content = append(seq.content, newNode(value, seq))
 }
 
-// Remove takes a value and its key out of the mapping that it stands in. A
-// mapping that becomes empty by this is removed as well, unless it is the root
-// or an element of a list. Other nodes stay as they are.
+// Remove takes a value and its key out of the mapping that it stands in, or an
+// element out of its list. A mapping that becomes empty by this is removed as
+// well, unless it is the root or an element of a list. Other nodes stay as they
+// are.
 func (t *tree) Remove(n *Node) {
-	if n == nil || !n.parent.IsMapping() {
+	switch {
+	case n == nil || n.parent == nil:
+		return
+	case n.parent.IsSequence():
+		t.removeElement(n)
 		return
 	}
 	m := n.parent
@@ -201,7 +207,7 @@ func (t *tree) Remove(n *Node) {
 		if m.content[i+1] != n {
 			continue
 		}
-		r := removal{mapping: m, key: m.content[i], value: n}
+		r := removal{from: m, key: m.content[i], value: n}
 		r.end, r.ok = t.textEnd(n)
 		if i+2 < len(m.content) {
 			r.next = m.content[i+2]
@@ -216,6 +222,31 @@ func (t *tree) Remove(n *Node) {
 		return
 	}
 	t.removeMerged(m, n)
+}
+
+// removeElement takes an element out of a sequence.
+func (t *tree) removeElement(n *Node) {
+	seq := n.parent
+	i := slices.Index(seq.content, n)
+	if i < 0 {
+		return
+	}
+	t.touch(seq)
+	t.touch(n)
+	t.encode = t.encode || holdsAnchor(n)
+	t.ops = append(t.ops, op{opRemove, steps(n), nil})
+	r := removal{from: seq, key: n, value: n}
+	r.end, r.ok = t.textEnd(n)
+	if i+1 < len(seq.content) {
+		r.next = seq.content[i+1]
+	}
+	seq.content = slices.Concat(seq.content[:i], seq.content[i+1:])
+	if n.start != noText {
+		t.removed = append(t.removed, r)
+	}
+	if len(seq.content) == 0 || seq.content[0].start == noText {
+		t.encode = true // nothing of the author's is left to splice at
+	}
 }
 
 // holdsAnchor tells whether aliases elsewhere may need the text of n.
@@ -236,7 +267,7 @@ func hasMerge(m *Node) bool {
 func (t *tree) textEnd(n *Node) (int, bool) {
 	to, ok := text{src: t.full, base: t.unit.base}.end(n)
 	for _, r := range t.removed {
-		if r.ok && isBelow(r.mapping, n) {
+		if r.ok && isBelow(r.from, n) {
 			to, ok = max(to, r.end), true
 		}
 	}

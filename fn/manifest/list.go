@@ -60,33 +60,6 @@ func (l *List) Failed() bool {
 	return slices.ContainsFunc(l.Results, func(r Result) bool { return r.Severity == Error })
 }
 
-// Add adds an object to the list. In a ResourceList it becomes the last item,
-// with annotations that say that it belongs to path in the package pkg; with
-// files it becomes a file of its own at path.
-func (l *List) Add(m Map, pkg, path string) (*Object, error) {
-	src := &Source{Path: path, Package: pkg, New: true}
-	src.text = emitter{step: 2, eol: "\n"}.block(newNode(m, nil), 0)
-	objects, err := src.decodeDocument(0, len(src.text))
-	if err != nil {
-		return nil, err
-	}
-	src.objects = objects
-	o := objects[0]
-	o.Package, o.File = pkg, File{Path: path}
-	l.Objects = append(l.Objects, o)
-	if len(l.Sources) > 0 && l.Sources[0].items != nil {
-		o.SetAnnotation(PathAnnotation, path)
-		o.SetAnnotation(legacyPathAnnotation, path)
-		if pkg != "" {
-			o.SetAnnotation(PackagePathAnnotation, pkg)
-		}
-		l.Sources[0].added = append(l.Sources[0].added, o)
-		return o, nil
-	}
-	l.Sources = append(l.Sources, src)
-	return o, nil
-}
-
 // Original gives the text as it was read; nil for a new file.
 func (s *Source) Original() []byte {
 	if s.New {
@@ -113,12 +86,12 @@ func (s *Source) line(at int) int {
 	return i
 }
 
-// Objects gives the objects that were read from the text.
-func (s *Source) Objects() []*Object { return s.objects }
+// Objects gives the objects that were read from the text and not removed.
+func (s *Source) Objects() []*Object { return remaining(s.objects) }
 
 // Changed tells whether Bytes differs from Original.
 func (s *Source) Changed() bool {
-	return s.New || len(s.added) > 0 || slices.ContainsFunc(s.objects, (*Object).Changed)
+	return s.New || len(s.added) > 0 || slices.ContainsFunc(s.objects, func(o *Object) bool { return o.gone || o.Changed() })
 }
 
 // Bytes gives the text with the edits of its objects, without results.
@@ -139,8 +112,11 @@ func (s *Source) Bytes() ([]byte, error) {
 func (s *Source) splices() (out []splice, encoded bool, err error) {
 	var errs []error
 	encode := s.mustEncode()
+	if out, err = s.removals(); err != nil {
+		return nil, false, err
+	}
 	for _, o := range s.objects {
-		if !o.dirty() && !encode[o.unit] && !o.lendsAlias() {
+		if o.gone || !o.dirty() && !encode[o.unit] && !o.lendsAlias() {
 			continue
 		}
 		got, ok := []splice(nil), false
@@ -164,7 +140,7 @@ func (s *Source) splices() (out []splice, encoded bool, err error) {
 func (s *Source) mustEncode() map[*unit]bool {
 	var out map[*unit]bool
 	for _, o := range s.objects {
-		if len(o.unit.anchors) == 0 || !o.dirty() {
+		if len(o.unit.anchors) == 0 || !o.dirty() || o.gone {
 			continue
 		}
 		if _, ok := spliceTree(s.text, &o.tree); !ok {

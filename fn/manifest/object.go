@@ -44,6 +44,11 @@ type Object struct {
 	Package string
 
 	src *Source
+	// gone is set for an object that was removed.
+	gone bool
+	// seq is the list that holds the object, of an item of a List or of a
+	// ResourceList that was decoded as a whole; nil elsewhere.
+	seq *Node
 	// inList is set for an item of a List.
 	inList bool
 	// config is set for the item that is the functionConfig too.
@@ -60,6 +65,8 @@ const (
 	legacyIndexAnnotation   = "config.kubernetes.io/index"
 	LocalConfigAnnotation   = "config.kubernetes.io/local-config"
 	CachingIgnoreAnnotation = "caching.spinnaker.io/ignore"
+	// SourceAnnotation marks the source of versions that are objects of their own.
+	SourceAnnotation = "fn.belay.dev/source"
 )
 
 // Root gives the mapping that is the whole resource.
@@ -178,12 +185,30 @@ func (o *Object) DocumentRange() (from, to int, ok bool) {
 	return from, to, true
 }
 
+// PodTemplate gives the pod template of a workload; nil for other objects.
+// Custom kinds are known by their shape.
+func (o *Object) PodTemplate() *Node {
+	if o.IsSchema() {
+		return nil
+	}
+	for _, t := range []*Node{
+		o.root.Lookup("spec", "jobTemplate", "spec", "template"), // CronJob
+		o.root.Lookup("spec", "template"),
+		o.root.Get("template"), // PodTemplate
+	} {
+		if t.IsMapping() && t.Lookup("spec", "containers").IsSequence() {
+			return t
+		}
+	}
+	return nil
+}
+
 // IsLocal tells whether the object is configuration of tools and is never
 // deployed: marked local-config, of a kind that only tools read, or the
 // functionConfig of this run.
 // https://kpt.dev/reference/annotations/local-config/
 func (o *Object) IsLocal() bool {
-	if v := o.Annotation(LocalConfigAnnotation); o.config || v != "" && v != "false" {
+	if v := o.Annotation(LocalConfigAnnotation); o.config || v != "" && v != "false" && !o.IsSource() {
 		return true
 	}
 	switch group := o.ID.Group(); group {
@@ -193,6 +218,10 @@ func (o *Object) IsLocal() bool {
 		return o.ID.Kind == "Kustomization" && group == ""
 	}
 }
+
+// IsSource tells whether the object is the source of versions that are objects
+// of their own: no deployer takes it, but belay edits it like what is deployed.
+func (o *Object) IsSource() bool { return o.Annotation(SourceAnnotation) == "true" }
 
 // IsIgnored tells whether Spinnaker was told to leave the object alone, in
 // which case belay does too.

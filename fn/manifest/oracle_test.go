@@ -90,7 +90,7 @@ func (e editor) edit(o *Object) {
 			o.Append(n, e.value())
 		}
 	case 6:
-		if n.parent.IsMapping() && n.parent != o.root {
+		if n.parent != nil && n.parent != o.root {
 			o.Remove(n)
 		}
 	}
@@ -201,6 +201,7 @@ func TestOracle(t *testing.T) {
 		t.Run(filepath.Base(in.Path), func(t *testing.T) {
 			for seed := range uint64(200) {
 				checkOracle(t, string(in.Data), seed, false)
+				checkRemoval(t, string(in.Data), seed)
 				if t.Failed() {
 					return
 				}
@@ -233,5 +234,43 @@ func FuzzSplice(f *testing.F) {
 			t.Fatalf("changed without an edit: %v\n%q\n%q", err, data, got)
 		}
 		checkOracle(t, data, seed, true)
+		checkRemoval(t, data, seed)
 	})
+}
+
+// checkRemoval removes and copies objects by chance: what is left stays as it was.
+func checkRemoval(t *testing.T, data string, seed uint64) {
+	t.Helper()
+	l, err := ReadFiles([]Input{{Path: "in.yaml", Data: []byte(data)}})
+	if err != nil || len(l.Objects) == 0 {
+		return
+	}
+	e := editor{rand.New(rand.NewPCG(seed, 2))}
+	if o := l.Objects[e.IntN(len(l.Objects))]; !strings.Contains(data, "!") {
+		if _, err := l.Copy(o, "", "copy.yaml"); err != nil {
+			t.Fatalf("seed %d: copying: %v", seed, err)
+		}
+		l.Remove(l.Objects[len(l.Objects)-1])
+	}
+	for range 1 + e.IntN(3) {
+		if len(l.Objects) > 1 {
+			l.Remove(l.Objects[e.IntN(len(l.Objects))])
+		}
+	}
+	out, err := l.Sources[0].Bytes()
+	if err != nil {
+		if strings.Contains(err.Error(), "cannot be removed") || strings.Contains(err.Error(), "cannot be edited") {
+			return
+		}
+		t.Fatalf("seed %d: %v", seed, err)
+	}
+	again, err := ReadFiles([]Input{{Path: "in.yaml", Data: out}})
+	if err != nil || len(again.Objects) != len(l.Objects) {
+		t.Fatalf("seed %d: %v: %d objects, and %d are left\n--- before\n%s\n--- after\n%s", seed, err, len(l.Objects), len(again.Objects), data, out)
+	}
+	for i, o := range l.Objects {
+		if diff := cmp.Diff(values1(o.root), values1(again.Objects[i].root)); diff != "" {
+			t.Errorf("seed %d: an object that was not removed changed: (-want +got)\n%s\n--- after\n%s", seed, diff, out)
+		}
+	}
 }

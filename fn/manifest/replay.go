@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -239,7 +240,10 @@ func replayOp(y *yaml.Node, o op) {
 	case opAppend:
 		y.Content = append(y.Content, fromNew(newNode(o.value, nil)))
 	case opRemove:
-		if i := pairAt(y, o.path[len(o.path)-1]); i >= 0 {
+		last := o.path[len(o.path)-1]
+		if last.seq {
+			y.Content = slices.Concat(y.Content[:last.nth], y.Content[last.nth+1:])
+		} else if i := pairAt(y, last); i >= 0 {
 			y.Content = append(y.Content[:i], y.Content[i+2:]...)
 		}
 	}

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -247,6 +248,9 @@ func (s *Source) readWhole() error {
 			errs = append(errs, fmt.Errorf("reading the ResourceList: items[%d]%s: %w", i, naming(n), err))
 			continue
 		}
+		for _, o := range objects {
+			o.seq = cmp.Or(o.seq, list)
+		}
 		s.adopt(objects)
 	}
 	return errors.Join(errs...)
@@ -272,7 +276,7 @@ func (s *Source) objectsOf(root *Node, u *unit) ([]*Object, error) {
 				return nil, fmt.Errorf("items[%d]%s: %w", i, naming(n), err)
 			}
 			for _, o := range objects {
-				o.inList = true
+				o.inList, o.seq = true, cmp.Or(o.seq, root.Get("items"))
 			}
 			out = append(out, objects...)
 		}
@@ -364,63 +368,4 @@ func addResults(doc *tree, results []Result) error {
 		return errors.New("writing the results: results is not a list")
 	}
 	return nil
-}
-
-// spliceAdded writes the objects that were added to a ResourceList.
-func (s *Source) spliceAdded() ([]splice, error) {
-	if s.items == nil || len(s.added) == 0 {
-		return nil, nil
-	}
-	sp := newSplicer(s.text, s.doc)
-	if s.items.col < 0 {
-		return s.spliceAddedWhole(sp)
-	}
-	pad := strings.Repeat(" ", s.items.col)
-	var b strings.Builder
-	for _, o := range s.added {
-		body, err := o.src.Bytes()
-		if err != nil {
-			return nil, err
-		}
-		b.WriteString(pad + "- " + indentLines(strings.TrimSuffix(string(body), "\n"), s.items.col+2, sp.emit.eol) + sp.emit.eol)
-	}
-	out := b.String()
-	if s.items.end > 0 && s.text[s.items.end-1] != '\n' {
-		out = sp.emit.eol + strings.TrimSuffix(out, sp.emit.eol)
-	}
-	return []splice{{s.items.end, s.items.end, out}}, nil
-}
-
-// spliceAddedWhole adds objects to items that were decoded as a whole.
-func (s *Source) spliceAddedWhole(sp *splicer) ([]splice, error) {
-	list := s.doc.root.Get("items")
-	if !list.IsSequence() {
-		return nil, errors.New("adding an object: the ResourceList has no items to add it to")
-	}
-	n := *list
-	n.content = slices.Clone(list.content)
-	for _, o := range s.added {
-		n.content = append(n.content, detached(o.root))
-	}
-	old := len(list.content)
-	if n.style == flow {
-		sp.addFlow(&n, old)
-	} else {
-		sp.addBlock(&n, old)
-	}
-	if sp.failed {
-		return nil, errors.New("adding an object: this ResourceList cannot be edited (write it in block style, without anchors)")
-	}
-	return sp.splices, nil
-}
-
-// detached copies a tree as if none of it were in a text.
-func detached(n *Node) *Node {
-	c := &Node{kind: n.kind, style: block, tag: n.tag, value: n.value, start: noText}
-	for _, e := range n.content {
-		child := detached(e)
-		child.parent = c
-		c.content = append(c.content, child)
-	}
-	return c
 }

@@ -408,8 +408,8 @@ func (s *splicer) open(n *Node) {
 	s.insertLines(to, e, fresh, s.blockColumn(n.parent)+e.step)
 }
 
-// remove deletes a pair: its lines, or in brackets and behind a dash its part
-// of the line.
+// remove deletes a pair or an element: its lines, or in brackets and behind a
+// dash its part of the line.
 func (s *splicer) remove(r removal) {
 	start, end := int(r.key.start), r.end
 	if !r.ok || !s.isLine(start) || !s.isLine(end) {
@@ -417,24 +417,31 @@ func (s *splicer) remove(r removal) {
 		return
 	}
 	lineStart := s.lineStart(start)
-	alone := strings.TrimSpace(s.src[lineStart:start]) == ""
+	lead := ""
+	if r.from.kind == Sequence {
+		lead = "-"
+	}
+	alone := strings.TrimSpace(s.src[lineStart:start]) == lead
 	switch {
-	case r.mapping.style == block && alone:
+	case r.from.style == block && alone:
 		lineEnd := s.lineEnd(end)
 		s.splices = append(s.splices, splice{lineStart, s.nextLine(lineEnd), ""})
 	case r.next != nil && r.next.start != noText:
 		s.splices = append(s.splices, splice{start, int(r.next.start), ""})
-	case r.mapping.style == flow && len(r.mapping.content) > 0 && r.mapping.content[0].start != noText:
+	case r.from.style == flow && len(r.from.content) > 0 && r.from.content[0].start != noText:
 		s.removeLast(r, end)
 	default:
 		s.fail()
 	}
 }
 
-// removeLast deletes the last pair inside brackets, with the comma before it.
+// removeLast deletes the last pair or element inside brackets, with the comma
+// before it.
 func (s *splicer) removeLast(r removal, end int) {
-	for i := len(r.mapping.content) - 1; i > 0; i-- {
-		c := r.mapping.content[i]
+	for i, c := range slices.Backward(r.from.content) {
+		if r.from.kind == Mapping && i == 0 {
+			break // a key, whose value has no text
+		}
 		if c.start == noText {
 			continue
 		}

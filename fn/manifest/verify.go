@@ -19,7 +19,7 @@ func (s *Source) verify(out []byte, encoded bool) error {
 	if err != nil {
 		return fmt.Errorf("this YAML cannot be edited: what comes of it cannot be read (%w)", err)
 	}
-	for i, o := range s.objects {
+	for i, o := range s.Objects() {
 		if i >= len(again) || !equal(o.root, again[i].root) {
 			return fmt.Errorf("%s: this YAML cannot be edited (write it in a plainer style: without anchors, explicit keys and tags)", o.ID)
 		}

@@ -75,7 +75,7 @@ func Annotate(list *manifest.List, cfg Config) {
 		sel = collectSelectors(list)
 	}
 	for _, o := range list.Objects {
-		if o.IsLocal() || o.IsIgnored() {
+		if o.IsLocal() || o.IsSource() || o.IsIgnored() {
 			continue
 		}
 		a := annotator{list: list, cfg: cfg, selectors: sel, object: o}
@@ -116,7 +116,7 @@ func (a annotator) annotate() {
 	if a.cfg.Labels {
 		a.write(root, "labels", a.harmless(root, a.object.ID.Kind == "Pod", labels))
 	}
-	template := templateOf(a.object)
+	template := a.object.PodTemplate()
 	if template == nil {
 		return
 	}
@@ -199,23 +199,4 @@ func labelsOf(holder *manifest.Node) map[string]string {
 		out[k.Value()] = v.Value()
 	}
 	return out
-}
-
-// templateOf gives the pod template of a workload; nil for other objects.
-// Custom kinds are known by their shape.
-func templateOf(o *manifest.Object) *manifest.Node {
-	if o.IsSchema() {
-		return nil
-	}
-	root := o.Root()
-	for _, t := range []*manifest.Node{
-		root.Lookup("spec", "jobTemplate", "spec", "template"), // CronJob
-		root.Lookup("spec", "template"),
-		root.Get("template"), // PodTemplate
-	} {
-		if t.IsMapping() && t.Lookup("spec", "containers").IsSequence() {
-			return t
-		}
-	}
-	return nil
 }
