@@ -21,7 +21,7 @@ const belay = "apiVersion: fn.belay.dev/v1alpha1\nkind: Belay\n"
 func wantDefaults() Config {
 	return Config{
 		Digests:  digest.Config{Mode: "missing", Tag: "keep", Jobs: 16, Network: digest.NetworkConfig{Timeout: 10, Deadline: 300}},
-		Versions: version.Config{Naming: "hash", Immutable: true, Unreferenced: "keep", Hash: "belay", Audit: "warn"},
+		Versions: version.Config{Naming: "hash", Immutable: true, Unreferenced: "keep", Hash: "belay", Source: "rename", Audit: "warn"},
 	}
 }
 

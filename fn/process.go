@@ -3,6 +3,7 @@ package fn
 import (
 	"cmp"
 	"context"
+	"path"
 	"time"
 
 	"github.com/belay-krm/belay/fn/digest"
@@ -25,6 +26,10 @@ type Options struct {
 	// Previous gives an object of the previous output; nil where there is none.
 	// Without the function, what was read is the previous output.
 	Previous func(*manifest.Object) *manifest.Object
+	// Versions are those that the previous output holds. Retain is set where that
+	// output is where this one goes: what a rollback needs of them is kept then.
+	Versions []*manifest.Object
+	Retain   bool
 	// LockFile is the path that a new lock gets; "" for belay.lock.yaml.
 	LockFile string
 	// Partial is set when the list does not hold everything that the lock
@@ -56,13 +61,19 @@ func Process(ctx context.Context, list *manifest.List, cfg Config, opt Options) 
 	if !opt.Twins && cfg.Versions.Naming != "off" {
 		refuseTwins(list)
 	}
+	recallVersions(list, opt)
 	before := imagesOf(locks)
 	var rep Report
-	rep.Digests = digest.Pin(ctx, list, cfg.Digests, locks, digest.Options{Resolver: opt.Resolver, Progress: opt.Progress, Start: opt.Start})
+	rep.Digests = digest.Pin(ctx, list, cfg.Digests, locks, digest.Options{Resolver: opt.Resolver, Progress: opt.Progress, Start: opt.Start, Skip: version.IsFrozen})
 	if opt.Partial {
 		keepImages(locks, before)
 	}
-	rep.Versions = version.Rename(list, cfg.Versions, locks, func(pkg string) bool { return opt.Durable || isDurable(list, pkg) })
+	rep.Versions = version.Rename(list, cfg.Versions, locks, version.Options{
+		Durable: func(pkg string) bool { return opt.Durable || isDurable(list, pkg) },
+		Path:    func(file string) string { return path.Join(path.Dir(opt.lockFile()), file) },
+		Retain:  opt.Retain,
+		Partial: opt.Partial,
+	})
 	if cfg.Moniker != nil {
 		moniker.Annotate(list, *cfg.Moniker)
 	}
@@ -71,6 +82,36 @@ func Process(ctx context.Context, list *manifest.List, cfg Config, opt Options) 
 		writeLocks(list, locks, opt)
 	}
 	return rep
+}
+
+// lockFile gives the path of a new lock.
+func (opt Options) lockFile() string { return cmp.Or(opt.LockFile, lock.File) }
+
+// recallVersions adds the versions of the previous output that are not in the
+// list. Those that nothing needs are dropped when objects get their versions.
+func recallVersions(list *manifest.List, opt Options) {
+	type key struct{ group, kind, namespace, name string }
+	keyOf := func(o *manifest.Object) key { return key{o.ID.Group(), o.ID.Kind, o.ID.Namespace, o.ID.Name} }
+	there := map[key]bool{}
+	for _, o := range list.Objects {
+		there[keyOf(o)] = true
+	}
+	for _, o := range opt.Versions {
+		if there[keyOf(o)] {
+			continue
+		}
+		there[keyOf(o)] = true
+		if content, err := version.Hash(o); err != nil || content != o.Annotation(version.ContentAnnotation) {
+			list.Report(manifest.Result{
+				Severity: manifest.Warning, Step: "versioning", Object: o, Line: o.Line(o.Root()),
+				Message: "was edited in the output, and is not kept as the version that its name promises (restore it from git, and run again)",
+			})
+			continue
+		}
+		if _, err := list.Copy(o, o.Package, path.Join(path.Dir(opt.lockFile()), version.FileOf(o))); err != nil {
+			list.Report(manifest.Result{Severity: manifest.Error, Step: "versioning", Object: o, Message: err.Error()})
+		}
+	}
 }
 
 // Images gives the fields of a list that name images, and with others those
@@ -150,7 +191,7 @@ func isDurable(list *manifest.List, pkg string) bool {
 
 // writeLocks puts the locks into the list, where they can come back from.
 func writeLocks(list *manifest.List, locks map[string]*lock.Lock, opt Options) {
-	file := cmp.Or(opt.LockFile, lock.File)
+	file := opt.lockFile()
 	for _, pkg := range packages(list) {
 		if !opt.Durable && !isDurable(list, pkg) {
 			continue

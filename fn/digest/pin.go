@@ -30,6 +30,8 @@ type Options struct {
 	// asked for are done, first that it is none. It is called from several
 	// goroutines.
 	Progress func(done, total int)
+	// Skip, if not nil, tells which objects are left alone.
+	Skip func(*manifest.Object) bool
 	// Start is when the run began, from which the deadline counts; zero for now.
 	Start time.Time
 }
@@ -134,7 +136,7 @@ func (p *pinner) find() {
 	table := p.cfg.table()
 	skip := patterns(p.cfg.Skip)
 	for _, o := range p.list.Objects {
-		if o.IsLocal() || o.IsIgnored() {
+		if o.IsLocal() || o.IsIgnored() || p.opt.Skip != nil && p.opt.Skip(o) {
 			continue
 		}
 		for _, f := range table.Images(o) {

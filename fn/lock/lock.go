@@ -34,6 +34,8 @@ type Lock struct {
 	Images map[string]string
 	// Versions gives the history of each versioned object.
 	Versions map[Base]*History
+	// Templates gives the pod templates that each workload had, the oldest first.
+	Templates map[Base][]Template
 
 	object *manifest.Object // where the lock was read from; nil for a new one
 }
@@ -77,30 +79,46 @@ func ParseBase(s string) (Base, bool) {
 // A History is what is known of the versions of one base.
 type History struct {
 	// Last is the highest number that was ever given; it never goes down, so
-	// that no number is given twice. -1 before the first.
+	// that no number is given twice. -1 before the first, and of names by hash.
 	Last int
-	// Versions are the known versions by number.
+	// Versions are the known versions, by number and then by label.
 	Versions []Version
 }
 
 // A Version is one content that an object had.
 type Version struct {
-	Number  int
+	Label   string // v003, or the hash that the name ends in
 	Content string // full hash, sha256:...
 	Name    string // full name of the object
 	Used    int    // recency: the higher, the later it became current
 }
 
-// ByContent gives the version with a content, if it is known. A nil History
-// knows none.
+// ByContent gives the version with a content that has a number, if it is known.
+// A nil History knows none.
 func (h *History) ByContent(content string) (Version, bool) {
-	return h.find(func(v Version) bool { return v.Content == content })
+	return h.find(func(v Version) bool { return v.Content == content && numberOf(v.Label) >= 0 })
 }
 
-// ByNumber gives the version with a number, if it is known. A nil History
-// knows none.
-func (h *History) ByNumber(number int) (Version, bool) {
-	return h.find(func(v Version) bool { return v.Number == number })
+// ByLabel gives the version with a label, if it is known. A nil History knows
+// none.
+func (h *History) ByLabel(label string) (Version, bool) {
+	return h.find(func(v Version) bool { return v.Label == label })
+}
+
+// Current gives the labels of the version that became current last: several
+// where branches were merged. A nil History has none.
+func (h *History) Current() []string {
+	if h == nil {
+		return nil
+	}
+	var out []string
+	most := h.current()
+	for _, v := range h.Versions {
+		if v.Used == most {
+			out = append(out, v.Label)
+		}
+	}
+	return out
 }
 
 func (h *History) find(is func(Version) bool) (Version, bool) {
@@ -125,26 +143,47 @@ func (h *History) current() int {
 
 // Use notes that a version is current. A version that is current already keeps
 // its recency, so that a second run changes nothing. It returns an error where
-// the number is known with another content.
-func (l *Lock) Use(b Base, number int, content, name string) error {
+// the label is known with another content.
+func (l *Lock) Use(b Base, label, content, name string) error {
 	h := l.history(b)
-	h.Last = max(h.Last, number)
+	h.Last = max(h.Last, numberOf(label))
 	for i := range h.Versions {
 		v := &h.Versions[i]
-		if v.Number != number {
+		if v.Label != label {
 			continue
 		}
 		if v.Content != content {
-			return fmt.Errorf("%s: %s is known with another content (%s; now %s)", b, Label(number), v.Content, content)
+			return fmt.Errorf("%s: %s is known with another content (%s; now %s)", b, label, v.Content, content)
 		}
-		if v.Used < h.current() {
+		if v.Used < h.current() || len(h.Current()) > 1 {
 			v.Used = h.current() + 1
 		}
 		v.Name = name
 		return nil
 	}
-	h.add(Version{number, content, name, h.current() + 1})
+	h.add(Version{label, content, name, h.current() + 1})
 	return nil
+}
+
+// Keep forgets the versions of a base but for those whose labels are wanted. The
+// high-water mark stays.
+func (l *Lock) Keep(b Base, wanted func(label string) bool) {
+	h := l.Versions[b]
+	if h == nil {
+		return
+	}
+	h.Versions = slices.DeleteFunc(h.Versions, func(v Version) bool { return !wanted(v.Label) })
+	if len(h.Versions) == 0 && h.Last < 0 {
+		delete(l.Versions, b)
+	}
+}
+
+// numberOf gives the number of a label, -1 for a hash.
+func numberOf(label string) int {
+	if n, ok := ParseLabel(label); ok {
+		return n
+	}
+	return -1
 }
 
 // Label writes a number as Spinnaker does: v000.
@@ -193,7 +232,11 @@ func (l *Lock) parse(o *manifest.Object) error {
 	if err != nil {
 		return fmt.Errorf("data.versions: %w", err)
 	}
-	return errors.Join(l.addImages(images), l.addLines(versions))
+	templates, err := lines(data.Get("templates").Value())
+	if err != nil {
+		return fmt.Errorf("data.templates: %w", err)
+	}
+	return errors.Join(l.addImages(images), l.addLines(versions), l.addTemplates(templates))
 }
 
 // lines gives the keys and values of a text, in turn.
@@ -227,8 +270,8 @@ func (l *Lock) addImages(nodes []*yaml.Node) error {
 }
 
 // addLines takes in the lines of data.versions, keys and values in turn. A merge
-// of two branches may have left a key twice: the high-water mark is then the
-// higher of both; of versions, two contents for one number are an error.
+// of two branches may have left a key twice: the high-water mark and the recency
+// are then the higher of both; of versions, two contents for one number are an error.
 func (l *Lock) addLines(nodes []*yaml.Node) error {
 	seen := map[string]entry{}
 	var errs []error
@@ -246,6 +289,7 @@ func (l *Lock) addLines(nodes []*yaml.Node) error {
 			errs = append(errs, fmt.Errorf("data.versions: %s is there twice, as %s and as %s: two branches gave one number to two contents (keep the line of the content that the object has now, remove the other, and run belay hydrate)", key, before.Content, e.Content))
 			continue
 		case twice && strings.Contains(key, "@"):
+			l.usedAtLeast(key, e.Used)
 			continue
 		}
 		if err := l.add(key, e); err != nil {
@@ -253,6 +297,20 @@ func (l *Lock) addLines(nodes []*yaml.Node) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// usedAtLeast makes the recency of a version that is there not less than used.
+func (l *Lock) usedAtLeast(key string, used int) {
+	name, label, _ := strings.Cut(key, "@")
+	b, ok := ParseBase(name)
+	if !ok || l.Versions[b] == nil {
+		return // it was refused before
+	}
+	for i, v := range l.Versions[b].Versions {
+		if v.Label == label {
+			l.Versions[b].Versions[i].Used = max(v.Used, used)
+		}
+	}
 }
 
 // An entry is the value of one line of data.versions: the high-water mark of a
@@ -274,16 +332,20 @@ func (l *Lock) add(key string, e entry) error {
 	if !isVersion {
 		label = e.Last
 	}
-	number, ok := ParseLabel(label)
-	if !ok {
+	if numberOf(label) < 0 && (!isVersion || !isHash(label)) {
 		return fmt.Errorf("%q is not a version such as v000", label)
 	}
 	h := l.history(b)
-	h.Last = max(h.Last, number)
+	h.Last = max(h.Last, numberOf(label))
 	if isVersion {
-		h.add(Version{number, e.Content, e.Name, e.Used})
+		h.add(Version{label, e.Content, e.Name, e.Used})
 	}
 	return nil
+}
+
+// isHash tells whether a label is one that a hash gives: ten letters and digits.
+func isHash(label string) bool {
+	return len(label) == 10 && strings.Trim(label, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
 }
 
 // history gives the history of a base, and begins one where there is none.
@@ -297,10 +359,12 @@ func (l *Lock) history(b Base) *History {
 	return l.Versions[b]
 }
 
-// add takes in a version, in the order of numbers.
+// add takes in a version, in the order of numbers and labels.
 func (h *History) add(v Version) {
 	h.Versions = append(h.Versions, v)
-	slices.SortFunc(h.Versions, func(a, b Version) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(h.Versions, func(a, b Version) int {
+		return cmp.Or(cmp.Compare(numberOf(a.Label), numberOf(b.Label)), cmp.Compare(a.Label, b.Label))
+	})
 }
 
 // images and versions give the text of the lock's data: one sorted line each.
@@ -315,17 +379,28 @@ func (l *Lock) images() string {
 func (l *Lock) versions() string {
 	var lines []string
 	for b, h := range l.Versions {
-		lines = append(lines, fmt.Sprintf("%s: {last: %s}\n", b, Label(h.Last)))
+		if h.Last >= 0 {
+			lines = append(lines, fmt.Sprintf("%s: {last: %s}\n", b, Label(h.Last)))
+		}
 		for _, v := range h.Versions {
-			lines = append(lines, fmt.Sprintf("%s@%s: {content: %s, name: %s, used: %d}\n", b, Label(v.Number), v.Content, v.Name, v.Used))
+			lines = append(lines, fmt.Sprintf("%s@%s: {content: %s, name: %s, used: %d}\n", b, v.Label, v.Content, v.Name, v.Used))
 		}
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "")
 }
 
+// A field is one key of the data of the lock object.
+type field struct{ key, text string }
+
+func (l *Lock) data() []field {
+	return []field{{"images", l.images()}, {"versions", l.versions()}, {"templates", l.templates()}}
+}
+
 // IsEmpty tells whether there is nothing to remember.
-func (l *Lock) IsEmpty() bool { return len(l.Images) == 0 && len(l.Versions) == 0 }
+func (l *Lock) IsEmpty() bool {
+	return len(l.Images) == 0 && len(l.Versions) == 0 && len(l.Templates) == 0
+}
 
 // IsNew tells whether the package had no lock.
 func (l *Lock) IsNew() bool { return l.object == nil }
@@ -342,7 +417,7 @@ func (l *Lock) Write(list *manifest.List, pkg, path string) error {
 		l.object, err = list.Add(l.manifest(), pkg, path)
 		return err
 	}
-	for _, f := range []struct{ key, text string }{{"images", l.images()}, {"versions", l.versions()}} {
+	for _, f := range l.data() {
 		if f.text == "" && l.object.Root().Lookup("data", f.key).Value() == "" {
 			continue
 		}
@@ -356,11 +431,10 @@ func (l *Lock) Write(list *manifest.List, pkg, path string) error {
 // manifest gives a new lock object.
 func (l *Lock) manifest() manifest.Map {
 	data := manifest.Map{}
-	if len(l.Images) > 0 {
-		data = append(data, manifest.Pair{Key: "images", Value: l.images()})
-	}
-	if len(l.Versions) > 0 {
-		data = append(data, manifest.Pair{Key: "versions", Value: l.versions()})
+	for _, f := range l.data() {
+		if f.text != "" {
+			data = append(data, manifest.Pair{Key: f.key, Value: f.text})
+		}
 	}
 	return manifest.Map{
 		{Key: "apiVersion", Value: "v1"},

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -29,12 +30,14 @@ func TestRoundTrip(t *testing.T) {
 	l := &Lock{Images: map[string]string{"index.docker.io/library/nginx:1": "sha256:a", "host:5000/x:2": "sha256:b"}}
 	base := Base{Kind: "ConfigMap", Namespace: "prod", Name: "c"}
 	other := Base{Kind: "Rollout.argoproj.io", Name: "r"}
+	hashed := Base{Kind: "Secret", Name: "s"}
+	l.UseTemplate(Base{Kind: "Deployment.apps", Namespace: "prod", Name: "web"}, "aa", []Base{{Kind: "ConfigMap", Namespace: "prod", Name: "c-v001"}, {Kind: "Secret", Name: "s-0123456789"}}, 3)
+	l.UseTemplate(Base{Kind: "Deployment.apps", Namespace: "prod", Name: "web"}, "00", nil, 3)
 	for _, u := range []struct {
-		base    Base
-		number  int
-		content string
-	}{{base, 0, "sha256:0"}, {base, 1, "sha256:1"}, {base, 0, "sha256:0"}, {other, 999, "sha256:9"}, {other, 1000, "sha256:10"}} {
-		if err := l.Use(u.base, u.number, u.content, u.base.Name+"-"+Label(u.number)); err != nil {
+		base           Base
+		label, content string
+	}{{base, "v000", "sha256:0"}, {base, "v001", "sha256:1"}, {base, "v000", "sha256:0"}, {other, "v999", "sha256:9"}, {other, "v1000", "sha256:10"}, {hashed, "0123456789", "sha256:h"}} {
+		if err := l.Use(u.base, u.label, u.content, u.base.Name+"-"+u.label); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -56,6 +59,10 @@ func TestRoundTrip(t *testing.T) {
     Rollout.argoproj.io/r: {last: v1000}
     Rollout.argoproj.io/r@v1000: {content: sha256:10, name: r-v1000, used: 2}
     Rollout.argoproj.io/r@v999: {content: sha256:9, name: r-v999, used: 1}
+    Secret/s@0123456789: {content: sha256:h, name: s-0123456789, used: 1}
+  templates: |
+    Deployment.apps/prod/web@00: {names: [], used: 2}
+    Deployment.apps/prod/web@aa: {names: [ConfigMap/prod/c-v001, Secret/s-0123456789], used: 1}
 `
 	if !strings.HasSuffix(string(text), want) {
 		t.Errorf("written:\n%s\nwant at the end:\n%s", text, want)
@@ -71,6 +78,9 @@ func TestRoundTrip(t *testing.T) {
 	if diff := cmp.Diff(l.Versions, got.Versions); diff != "" {
 		t.Errorf("versions (-want +got)\n%s", diff)
 	}
+	if diff := cmp.Diff(l.Templates, got.Templates); diff != "" {
+		t.Errorf("templates (-want +got)\n%s", diff)
+	}
 	if err := got.Write(again, "", File); err != nil || again.Sources[0].Changed() {
 		t.Errorf("writing it again changed it: %v", err)
 	}
@@ -79,7 +89,7 @@ func TestRoundTrip(t *testing.T) {
 func TestUse(t *testing.T) {
 	b := Base{Kind: "ConfigMap", Name: "c"}
 	l := &Lock{}
-	use := func(number int, content string) error { return l.Use(b, number, content, "c-"+Label(number)) }
+	use := func(number int, content string) error { return l.Use(b, Label(number), content, "c-"+Label(number)) }
 	for _, err := range []error{use(3, "A"), use(5, "B")} {
 		if err != nil {
 			t.Fatal(err)
@@ -89,15 +99,86 @@ func TestUse(t *testing.T) {
 		t.Errorf("a number was given twice: %v", err)
 	}
 	h := l.Versions[b]
-	if v, ok := h.ByContent("A"); !ok || v.Number != 3 || h.Last != 5 {
+	if v, ok := h.ByContent("A"); !ok || v.Label != "v003" || h.Last != 5 {
 		t.Errorf("history is %+v", h)
 	}
-	if _, ok := h.ByNumber(4); ok {
+	if _, ok := h.ByLabel("v004"); ok {
 		t.Error("v004 was never given")
 	}
 	var none *History
 	if _, ok := none.ByContent("A"); ok {
 		t.Error("no history knows a content")
+	}
+}
+
+// TestUseTemplate wants the newest templates to be kept, each once, and a
+// workload that names nothing any more to be forgotten.
+func TestUseTemplate(t *testing.T) {
+	w, v := Base{Kind: "Deployment.apps", Name: "web"}, []Base{{Kind: "ConfigMap", Name: "c-v000"}}
+	l := &Lock{}
+	prints := func() string {
+		var out []string
+		for _, t := range l.Templates[w] {
+			out = append(out, fmt.Sprintf("%s:%d", t.Print, t.Used))
+		}
+		return strings.Join(out, " ")
+	}
+	for _, step := range []struct {
+		print string
+		names []Base
+		most  int
+		want  string
+	}{
+		{"a", nil, 3, ""},
+		{"a", v, 3, "a:1"},
+		{"a", v, 3, "a:1"},
+		{"b", nil, 3, "a:1 b:2"},
+		{"a", v, 3, "b:2 a:3"},
+		{"c", nil, 3, "b:2 a:3 c:4"},
+		{"d", nil, 3, "a:3 c:4 d:5"},
+		{"c", nil, 2, ""}, // d and c name nothing
+	} {
+		if l.UseTemplate(w, step.print, step.names, step.most); prints() != step.want {
+			t.Errorf("after %s: %q, want %q", step.print, prints(), step.want)
+		}
+	}
+	if len(l.Templates) != 0 {
+		t.Errorf("templates that name nothing are kept: %s", prints())
+	}
+}
+
+// TestMergedRecency wants both branches' recency to count: the higher for one
+// line, and none of two that became current at once.
+func TestMergedRecency(t *testing.T) {
+	l, err := Find(read(t, `apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: belay.lock
+  annotations: {config.kubernetes.io/local-config: "true"}
+data:
+  versions: |
+    ConfigMap/c@aaaaaaaaaa: {content: A, name: c-aaaaaaaaaa, used: 1}
+    ConfigMap/c@aaaaaaaaaa: {content: A, name: c-aaaaaaaaaa, used: 3}
+    ConfigMap/c@bbbbbbbbbb: {content: B, name: c-bbbbbbbbbb, used: 3}
+  templates: |
+    Deployment.apps/w@00: {names: [ConfigMap/c-aaaaaaaaaa], used: 1}
+    Deployment.apps/w@00: {names: [ConfigMap/c-aaaaaaaaaa], used: 4}
+`), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := Base{Kind: "ConfigMap", Name: "c"}
+	if diff := cmp.Diff([]string{"aaaaaaaaaa", "bbbbbbbbbb"}, l.Versions[b].Current()); diff != "" {
+		t.Errorf("current (-want +got)\n%s", diff)
+	}
+	if got := l.Templates[Base{Kind: "Deployment.apps", Name: "w"}]; len(got) != 1 || got[0].Used != 4 {
+		t.Errorf("templates: %+v", got)
+	}
+	if err := l.Use(b, "aaaaaaaaaa", "A", "c-aaaaaaaaaa"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"aaaaaaaaaa"}, l.Versions[b].Current()); diff != "" {
+		t.Errorf("current after use (-want +got)\n%s", diff)
 	}
 }
 

@@ -32,8 +32,10 @@ type Source struct {
 	Package string
 	// Skipped says why the text is left alone; "" where it holds objects.
 	Skipped Skip
-	// New is set for a file that a step added.
-	New bool
+	// New is set for a file that a step added, and Origin is then the file that
+	// it is a copy from; "" for none.
+	New    bool
+	Origin string
 
 	text    string
 	objects []*Object

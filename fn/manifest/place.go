@@ -26,10 +26,18 @@ var orchestration = map[string]bool{
 // comments left out.
 func (l *List) Copy(o *Object, pkg, path string) (*Object, error) {
 	root := detached(o.root)
-	if annotations := root.Lookup("metadata", "annotations"); annotations != nil {
+	meta := root.Get("metadata")
+	if annotations := meta.Get("annotations"); annotations != nil {
 		annotations.content = withoutKeys(annotations.content, orchestration)
+		if len(annotations.content) == 0 {
+			meta.content = withoutKeys(meta.content, map[string]bool{"annotations": true})
+		}
 	}
-	return l.add(root, pkg, path)
+	c, err := l.add(root, pkg, path)
+	if err == nil {
+		c.src.Origin = o.File.Path
+	}
+	return c, err
 }
 
 func withoutKeys(pairs []*Node, keys map[string]bool) []*Node {

@@ -19,7 +19,7 @@ func (r *renamer) audit() {
 	}
 	a := auditor{renamer: r, names: map[scope][]*subject{}, refs: map[*manifest.Node]bool{}}
 	for _, s := range r.subjects {
-		if s.state == named && s.name != s.base.Name {
+		if s.state == named && s.name != s.base.Name && !s.frozen && !s.group.original {
 			k := scope{s.object.Package, s.base.Name}
 			a.names[k] = append(a.names[k], s)
 		}
@@ -31,7 +31,7 @@ func (r *renamer) audit() {
 		a.refs[n] = true
 	}
 	for _, o := range r.list.Objects {
-		if !o.IsLocal() && !o.IsSchema() && !o.IsIgnored() {
+		if !o.IsLocal() && !o.IsSchema() && !o.IsIgnored() && !a.made[o] && !IsFrozen(o) {
 			a.object = o
 			a.mapping(o.Root(), "")
 		}

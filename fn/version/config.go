@@ -18,6 +18,10 @@ type Config struct {
 	Naming string `json:"naming" enum:"hash,sequence,off" default:"hash" doc:"hash: app-config-7f9d2k8c9m, which needs no history; sequence: app-config-v000, v001, … as Spinnaker does, kept in the lock; off: nothing is versioned"`
 	// Hash is belay or kustomize.
 	Hash string `json:"hash" enum:"belay,kustomize" default:"belay" doc:"what hash naming appends: belay: a hash of what the API server makes of the content; kustomize: what the generators of kustomize append to a ConfigMap or Secret, so that a move from kustomize rolls nothing"`
+	// Source is rename or keep.
+	Source string `json:"source" enum:"rename,keep" default:"rename" doc:"rename: a version is the object itself, under a new name; keep: the object stays under its own name, is not deployed any more, and each version is a file of its own in versions/"`
+	// KeepOriginal are objects that are deployed under their own names too.
+	KeepOriginal []string `json:"keepOriginal" doc:"objects, such as ConfigMap/prod/app-config, that are deployed under their own names besides their versions, for those who read them from outside of the package"`
 	// Immutable marks versions as immutable.
 	Immutable bool `json:"immutable" default:"true" doc:"mark versions with immutable: true"`
 	// Unreferenced is keep or version.
@@ -111,6 +115,11 @@ func (c Config) Validate() error {
 	for i, p := range c.Pins {
 		if _, err := parsePin(p); err != nil {
 			errs = append(errs, fmt.Errorf("versions.pins[%d]: %w", i, err))
+		}
+	}
+	for i, k := range c.KeepOriginal {
+		if b, ok := lock.ParseBase(k); !ok || b.Kind == "" || b.Name == "" {
+			errs = append(errs, fmt.Errorf("versions.keepOriginal[%d]: %q: must be Kind/namespace/name, such as ConfigMap/prod/app-config", i, k))
 		}
 	}
 	for i, n := range c.NameReference {

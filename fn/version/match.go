@@ -51,7 +51,7 @@ func (r *renamer) makeIndex() *index {
 		if s.secret != "" {
 			r.provide(x, s)
 		}
-		if s.label != "" {
+		if s.label != "" && (!s.frozen || s.group.head == nil) {
 			k := r.keyOf(s.object, s.base.Name)
 			x.bases[k] = append(x.bases[k], s)
 		}
@@ -70,7 +70,11 @@ func (r *renamer) makeIndex() *index {
 // provide indexes a subject by the Secret that is made of it. Two that make one
 // Secret are an error.
 func (r *renamer) provide(x *index, s *subject) {
-	for _, name := range []string{s.secret, s.secret + "-" + s.label} {
+	names := []string{s.secret, s.secret + "-" + s.label}
+	if s.frozen && s.group.head != nil {
+		names = names[1:] // the head is what the unversioned name means
+	}
+	for _, name := range names {
 		k := key{s.object.Package, "", "Secret", r.namespace(s.object.ID.Namespace), name}
 		if other := x.secrets[k]; other != nil && other.label == "" && s.label == "" {
 			r.fail(s, fmt.Errorf("makes the Secret %s, as does %s (a reference could mean either)", name, other.object.ID))
@@ -109,8 +113,8 @@ func (r *renamer) connect() {
 		for _, ref := range table.References(o) {
 			r.seen = append(r.seen, ref.Node)
 			s, err := r.target(o, ref)
-			if err == nil && s != nil {
-				s, err = r.pinned(s)
+			if own := r.index.subjects[o]; err == nil && s != nil && (own == nil || !own.frozen) {
+				s, err = r.pinned(s.group.float(s))
 			}
 			if err != nil {
 				r.report(o, manifest.Error, o.Path(ref.Node), err.Error())
@@ -228,12 +232,11 @@ func (r *renamer) currentOf(of []*subject) (*subject, error) {
 	best, most, ties := of[0], -1, false
 	for _, s := range of {
 		rank := -1
-		h := r.locks[s.object.Package].Versions[s.base]
 		if number, ok := lock.ParseLabel(s.label); ok {
 			rank = number
-			if v, ok := h.ByNumber(number); ok {
-				rank = 1<<20 + v.Used
-			}
+		}
+		if v, ok := r.locks[s.object.Package].Versions[s.base].ByLabel(s.label); ok {
+			rank = 1<<20 + v.Used
 		}
 		if rank == most {
 			ties = true

@@ -64,11 +64,11 @@ func (s *subject) nameFor(ref manifest.Reference) string {
 // renameSecret gives the Secret that is made of a subject its versioned name,
 // where a field says it; otherwise it is called as the object.
 func (r *renamer) renameSecret(s *subject) {
-	n := s.object.Root().Lookup(s.secretAt...)
+	n := s.version.Root().Lookup(s.secretAt...)
 	if s.secret == "" || n.Value() == "" || n.Value() != s.secret && n.Value() != s.secret+"-"+s.label {
 		return
 	}
 	if name := s.secret + strings.TrimPrefix(s.name, s.base.Name); name != n.Value() {
-		s.object.Set(n, name)
+		s.version.Set(n, name)
 	}
 }

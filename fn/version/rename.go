@@ -24,9 +24,12 @@ type Stats struct {
 	Versionable, Versioned int
 	// References counts the references that were rewritten.
 	References int
-	// Renames and Rewrites are the changes, in input order.
+	// Renames and Rewrites are the changes, in input order. An object that is the
+	// source of a new version keeps its name, and is among Renames too.
 	Renames  []Renamed
 	Rewrites []Rewritten
+	// Dropped are the versions that were removed, since nothing needs them.
+	Dropped []*manifest.Object
 }
 
 // A Renamed is an object that got a new name.
@@ -44,28 +47,53 @@ type Rewritten struct {
 	index    int
 }
 
+// Options are what Rename is given besides its configuration.
+type Options struct {
+	// Durable tells whether what is added to a package, such as its lock, is kept
+	// until the next run.
+	Durable func(pkg string) bool
+	// Path gives the place of a version that is an object of its own, from its
+	// file name; nil where objects have no places.
+	Path func(file string) string
+	// Retain is set where previous versions are at hand, so that they are kept as
+	// long as a rollback may need them. Otherwise only packages that hold such
+	// versions keep them.
+	Retain bool
+	// Partial is set when the list does not hold all users of its versions: then
+	// none is dropped.
+	Partial bool
+}
+
 // Rename gives the objects of the list their versions. locks holds the lock of
-// each package, which learns the numbers of sequence naming; durable tells
-// whether the lock of a package is kept until the next run. Findings are added to list.Results.
-func Rename(list *manifest.List, cfg Config, locks map[string]*lock.Lock, durable func(pkg string) bool) Stats {
+// each package, which learns the numbers of sequence naming, and where versions
+// are kept their recency. Findings are added to list.Results.
+func Rename(list *manifest.List, cfg Config, locks map[string]*lock.Lock, opt Options) Stats {
 	if cfg.Naming == "off" {
 		return Stats{}
 	}
-	r := &renamer{list: list, cfg: cfg, locks: locks, durable: durable, started: map[string]bool{}, kinds: map[string]bool{"ConfigMap": true, "Secret": true}}
+	r := &renamer{
+		list: list, cfg: cfg, locks: locks, opt: opt, started: map[string]bool{}, kinds: map[string]bool{"ConfigMap": true, "Secret": true},
+		groups: map[groupKey]*group{}, keeping: map[string]bool{}, made: map[*manifest.Object]bool{},
+	}
 	for _, k := range cfg.Kinds {
 		r.kinds[k] = true
 	}
 	r.choose()
+	r.classify()
 	r.connect()
 	r.settle()
 	r.recall()
 	for _, s := range r.subjects {
 		r.visit(s, nil)
 	}
-	r.refuseTwins()
 	for _, f := range r.referrers {
-		r.rewrite(f.object, f.index, f.refs)
+		r.rewrite(f.object, f.index, f.refs, false)
 	}
+	r.retain()
+	for _, f := range r.referrers {
+		r.rewrite(f.object, f.index, f.refs, true)
+	}
+	r.refuseTwins()
 	r.audit()
 	slices.SortStableFunc(r.stats.Rewrites, func(a, b Rewritten) int { return cmp.Compare(a.index, b.index) })
 	slices.SortStableFunc(r.stats.Renames, func(a, b Renamed) int { return cmp.Compare(a.index, b.index) })
@@ -78,9 +106,13 @@ type renamer struct {
 	list      *manifest.List
 	cfg       Config
 	locks     map[string]*lock.Lock
-	durable   func(pkg string) bool
+	opt       Options
 	kinds     map[string]bool
 	subjects  []*subject
+	groups    map[groupKey]*group
+	order     []*group        // in input order
+	keeping   map[string]bool // packages that keep versions
+	made      map[*manifest.Object]bool
 	index     *index
 	pins      []pin
 	referrers []referrer
@@ -105,29 +137,37 @@ func (r *renamer) settle() {
 }
 
 // recall takes into the locks the versions at hand that they do not know, so
-// that a lock that was lost is made anew.
+// that a lock that was lost is made anew: the current one last, as the newest.
 func (r *renamer) recall() {
-	if r.cfg.Naming != "sequence" {
-		return
-	}
-	for _, s := range r.subjects {
-		number, ok := lock.ParseLabel(s.label)
-		l := r.locks[s.object.Package]
-		content := s.object.Annotation(ContentAnnotation)
-		if content == "" && ok {
-			// Spinnaker wrote it. What is wrong with its content is said later.
-			content, _ = Hash(s.object)
-		}
-		if v, known := l.Versions[s.base].ByNumber(number); !ok || known && v.Content == content {
+	for _, g := range r.order {
+		if r.cfg.Naming != "sequence" && !r.keeping[g.pkg] {
 			continue
 		}
-		if pkg := s.object.Package; l.IsNew() && !r.started[pkg] {
-			r.started[pkg] = true
-			r.report(nil, manifest.Warning, "", "there is no lock: it is made anew from the versions at hand, and numbers of others may be given again")
+		for _, s := range slices.SortedStableFunc(slices.Values(g.labelled()), byRecency) {
+			r.remember(s)
 		}
-		if err := l.Use(s.base, number, content, s.object.ID.Name); err != nil {
-			r.fail(s, err)
-		}
+	}
+}
+
+// remember takes a version at hand into the lock.
+func (r *renamer) remember(s *subject) {
+	l := r.locks[s.object.Package]
+	_, isNumber := lock.ParseLabel(s.label)
+	content := s.object.Annotation(ContentAnnotation)
+	if content == "" && isNumber {
+		// Spinnaker wrote it. What is wrong with its content is said later.
+		content, _ = Hash(s.object)
+	}
+	v, known := l.Versions[s.base].ByLabel(s.label)
+	if known && v.Content == content || !isNumber && !r.keeping[s.object.Package] || content == "" {
+		return
+	}
+	if pkg := s.object.Package; l.IsNew() && !r.started[pkg] && (isNumber || s.frozen) {
+		r.started[pkg] = true
+		r.report(nil, manifest.Warning, "", "there is no lock: it is made anew from the versions at hand, and numbers of others may be given again")
+	}
+	if err := l.Use(s.base, s.label, content, s.object.ID.Name); err != nil {
+		r.fail(s, err)
 	}
 }
 
@@ -135,7 +175,7 @@ func (r *renamer) recall() {
 // that led here.
 func (r *renamer) visit(s *subject, way []*subject) {
 	switch s.state {
-	case named, failed:
+	case named, failed, dropped:
 		return
 	case visiting:
 		at := slices.Index(way, s)
@@ -147,11 +187,16 @@ func (r *renamer) visit(s *subject, way []*subject) {
 		return
 	case waiting:
 	}
+	if s.frozen {
+		r.verify(s)
+		return
+	}
 	s.state = visiting
 	for _, e := range s.refs {
 		r.visit(e.to, append(way, s))
 	}
-	r.rewrite(s.object, s.index, s.refs)
+	r.rewrite(s.object, s.index, s.refs, false)
+	r.rewrite(s.object, s.index, s.refs, true)
 	if s.state == visiting {
 		r.name(s)
 	}
@@ -159,6 +204,10 @@ func (r *renamer) visit(s *subject, way []*subject) {
 
 // name gives a subject its version.
 func (r *renamer) name(s *subject) {
+	if s.released {
+		s.state, s.name = named, s.base.Name
+		return
+	}
 	content, err := Hash(s.object)
 	if err != nil {
 		r.failFields(s, err)
@@ -176,10 +225,13 @@ func (r *renamer) name(s *subject) {
 	}
 	s.state, s.name = named, to
 	r.stats.Versioned++
+	from := r.carry(s, to, label)
 	r.annotate(s, content, label)
 	r.renameSecret(s)
-	if from := s.object.Name(); from != to {
-		s.object.Rename(to)
+	if s.version.Name() != to {
+		s.version.Rename(to)
+	}
+	if from != to {
 		r.stats.Renames = append(r.stats.Renames, Renamed{s.object, from, to, s.index})
 	}
 }
@@ -187,31 +239,34 @@ func (r *renamer) name(s *subject) {
 // label gives the version of a content: the hash's own, the number that the
 // lock knows, or the next one.
 func (r *renamer) label(s *subject, content string) (string, error) {
-	if r.cfg.Naming == "hash" {
-		if k := kustomizeSuffix(s.object); r.cfg.Hash == "kustomize" && k != "" {
-			return k, nil
-		}
-		return suffix(content), nil
-	}
 	pkg := s.object.Package
 	l := r.locks[pkg]
-	h := l.Versions[s.base]
-	number := 0
-	if v, ok := h.ByContent(content); ok {
-		number = v.Number
-		if lock.Label(number) == s.label {
-			return s.label, nil // as it was: no news for the lock
+	label := ""
+	if r.cfg.Naming == "hash" {
+		label = suffix(content)
+		if k := kustomizeSuffix(s.object); r.cfg.Hash == "kustomize" && k != "" {
+			label = k
 		}
 	} else {
-		if !r.durable(pkg) {
-			return "", errors.New("a number cannot be given here, since the lock that remembers it would be lost (run belay hydrate on files, or with --lock on a stream; or set versions.naming: hash)")
-		}
-		number = r.next(s, h)
-		if l.IsNew() {
-			r.start(pkg)
+		h := l.Versions[s.base]
+		if v, ok := h.ByContent(content); ok {
+			if label = v.Label; label == s.label && !r.keeping[pkg] {
+				return label, nil // as it was: no news for the lock
+			}
+		} else {
+			if !r.opt.Durable(pkg) {
+				return "", errors.New("a number cannot be given here, since the lock that remembers it would be lost (run belay hydrate on files, or with --lock on a stream; or set versions.naming: hash)")
+			}
+			label = lock.Label(r.next(s, h))
+			if l.IsNew() {
+				r.start(pkg)
+			}
 		}
 	}
-	return lock.Label(number), l.Use(s.base, number, content, s.base.Name+"-"+lock.Label(number))
+	if r.cfg.Naming == "hash" && !r.keeping[pkg] {
+		return label, nil
+	}
+	return label, l.Use(s.base, label, content, s.base.Name+"-"+label)
 }
 
 // next gives the number for new content: above all that were ever given. A
@@ -243,14 +298,16 @@ func (r *renamer) start(pkg string) {
 	r.report(nil, manifest.Warning, "", fmt.Sprintf("the numbers begin here: %s remembers them, commit it", lock.File))
 }
 
-// annotate says on the object which version of what it is.
+// annotate says on a version which one of what it is.
 func (r *renamer) annotate(s *subject, content, label string) {
-	o := s.object
+	o := s.version
 	o.SetAnnotation(TypeAnnotation, artifactType(o.ID))
 	o.SetAnnotation(NameAnnotation, s.base.Name)
 	o.SetAnnotation(LocationAnnotation, o.ID.Namespace)
 	o.SetAnnotation(VersionAnnotation, label)
 	o.SetAnnotation(ContentAnnotation, content)
+	o.RemoveAnnotation(RetainedAnnotation)
+	o.RemoveAnnotation(UsedAnnotation)
 	if r.cfg.Immutable && (isCore(o, "ConfigMap") || isCore(o, "Secret")) {
 		if err := o.SetField(o.Root(), true, "immutable"); err != nil {
 			r.fail(s, err)
@@ -258,15 +315,20 @@ func (r *renamer) annotate(s *subject, content, label string) {
 	}
 }
 
-// rewrite makes the references of an object follow.
-func (r *renamer) rewrite(o *manifest.Object, at int, refs []edge) {
+// rewrite makes the references of an object follow: those in lists where that is
+// asked for, and the others where it is not.
+func (r *renamer) rewrite(o *manifest.Object, at int, refs []edge, inLists bool) {
 	var more []addition
 	for i, e := range refs {
-		if slices.ContainsFunc(refs[:i], func(before edge) bool { return before.ref.Node == e.ref.Node }) {
+		if (e.ref.List != nil) != inLists || slices.ContainsFunc(refs[:i], func(before edge) bool { return before.ref.Node == e.ref.Node }) {
 			continue // done with the first
 		}
 		names := r.namesFor(e, refs[i:])
-		if len(names) == 0 || names[0] == e.from && len(names) == 1 {
+		if len(names) == 0 {
+			r.unlist(o, at, e, refs[i:])
+			continue
+		}
+		if names[0] == e.from && len(names) == 1 {
 			continue
 		}
 		field := o.Path(e.ref.Node)
@@ -283,6 +345,26 @@ func (r *renamer) rewrite(o *manifest.Object, at int, refs []edge) {
 	for _, m := range more {
 		r.add(o, at, m)
 	}
+}
+
+// unlist takes the name of a version that was dropped out of a list. The last
+// name stays: an empty list may mean all there are.
+func (r *renamer) unlist(o *manifest.Object, at int, first edge, refs []edge) {
+	edges := 0
+	for _, e := range refs {
+		if e.ref.Node != first.ref.Node {
+			continue
+		}
+		edges++
+		if e.to.state != dropped || e.from != e.to.object.ID.Name {
+			return
+		}
+	}
+	if first.ref.List.Len() < 2 || first.ref.Others || first.ref.Kinds > edges || o.IsIgnored() {
+		return
+	}
+	r.stats.Rewrites = append(r.stats.Rewrites, Rewritten{o, o.Path(first.ref.Node), first.from, "(removed)", at})
+	o.Remove(first.ref.Node)
 }
 
 // An addition are the names that a list needs besides that of a reference: one
@@ -312,11 +394,16 @@ func (r *renamer) namesFor(first edge, refs []edge) []string {
 			continue
 		}
 		edges++
-		if to := e.to.nameFor(e.ref); to != "" && !slices.Contains(names, to) {
-			names = append(names, to)
+		for _, s := range r.meant(e) {
+			if to := s.nameFor(e.ref); to != "" && !slices.Contains(names, to) {
+				names = append(names, to)
+			}
 		}
 	}
-	isVersion := first.to.label != "" && first.from == first.to.base.Name+"-"+first.to.label
+	if i := slices.Index(names, first.from); i > 0 && first.ref.List != nil {
+		names[0], names[i] = names[i], names[0] // it stays where it is
+	}
+	isVersion := slices.ContainsFunc(first.to.group.labelled(), func(s *subject) bool { return first.from == s.base.Name+"-"+s.label })
 	if first.ref.List != nil && !isVersion && (first.ref.Others || first.ref.Kinds > edges) {
 		names = append([]string{first.from}, slices.DeleteFunc(names, func(n string) bool { return n == first.from })...)
 	}
@@ -324,6 +411,29 @@ func (r *renamer) namesFor(first edge, refs []edge) []string {
 		names = names[:1]
 	}
 	return names
+}
+
+// meant gives the versions that a reference names: one, and in a list those that
+// are retained too, the newest first.
+func (r *renamer) meant(e edge) []*subject {
+	g := e.to.group
+	isBase := g.head == nil && e.from == g.base.Name
+	if e.ref.List == nil || e.to != g.head && !isBase {
+		return []*subject{e.to}
+	}
+	retained := slices.DeleteFunc(slices.Clone(g.frozen), func(f *subject) bool {
+		return f.state != named || g.head != nil && f.name == g.head.name
+	})
+	h := r.locks[g.pkg].Versions[g.base]
+	slices.SortFunc(retained, func(a, b *subject) int {
+		av, _ := h.ByLabel(a.label)
+		bv, _ := h.ByLabel(b.label)
+		return cmp.Or(cmp.Compare(bv.Used, av.Used), cmp.Compare(a.label, b.label))
+	})
+	if g.head == nil {
+		return retained
+	}
+	return append([]*subject{g.head}, retained...)
 }
 
 func lists(list *manifest.Node, name string) bool {
@@ -351,7 +461,7 @@ func (r *renamer) refuseTwins() {
 			first[k] = o
 			continue
 		}
-		if versions[o] == nil && versions[other] == nil || o.ID == other.ID {
+		if versions[o] == nil && versions[other] == nil && !r.made[o] && !r.made[other] || o.ID == other.ID {
 			continue // not of this step's making
 		}
 		r.report(o, manifest.Error, "metadata.name", fmt.Sprintf("would be called %s, as would %s%s (remove one of them, or rename it)", o.Name(), other.ID, inFile(other)))

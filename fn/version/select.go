@@ -3,6 +3,7 @@ package version
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/belay-krm/belay/fn/lock"
@@ -23,6 +24,16 @@ const (
 	// https://spinnaker.io/docs/reference/providers/kubernetes-v2/#strategy
 	VersionedAnnotation = "strategy.spinnaker.io/versioned"
 
+	// RetainedAnnotation marks a version that is not current, and is kept for
+	// rollbacks; UsedAnnotation says how recently it was, for a lock that is lost.
+	RetainedAnnotation = "fn.belay.dev/retained"
+	UsedAnnotation     = "fn.belay.dev/used"
+	// KeepOriginalAnnotation asks that an object is deployed under its own name too.
+	KeepOriginalAnnotation = "fn.belay.dev/keep-original"
+	// HistoryAnnotation says how many versions of an object are kept.
+	// https://spinnaker.io/docs/reference/providers/kubernetes-v2/#strategy
+	HistoryAnnotation = "strategy.spinnaker.io/max-version-history"
+
 	needsHashAnnotation = "internal.config.kubernetes.io/needsHashSuffix"
 )
 
@@ -39,6 +50,16 @@ type subject struct {
 	referred bool
 	state    state
 	name     string // the name that its version has; "" before it is named
+	group    *group
+	// version is the object that carries the version: object itself, or one of
+	// its own; nil before it is named.
+	version *manifest.Object
+	// frozen is set for a version that is not to be edited.
+	frozen bool
+	// history is how many versions an annotation asks to keep; 0 for none.
+	history int
+	// released is set for a former source that gets no versions any more.
+	released bool
 
 	// secret is the unversioned name of the Secret that a controller makes of the
 	// object; "" for most. secretAt leads to the field that gives it.
@@ -53,6 +74,7 @@ const (
 	visiting
 	named
 	failed
+	dropped // a version that nothing needs any more
 )
 
 // An edge is a reference to a subject.
@@ -73,29 +95,47 @@ func (r *renamer) choose() {
 		if o.IsLocal() || o.IsIgnored() {
 			continue
 		}
-		forced, wanted, err := r.wants(o)
-		if err != nil {
-			r.report(o, manifest.Error, "metadata.annotations["+VersionedAnnotation+"]", err.Error())
-			continue
-		}
-		if !wanted {
-			continue
-		}
-		r.stats.Versionable++
-		if reason := never(o); reason != "" {
-			r.report(o, manifest.Info, "", "is not versioned: "+reason)
-			continue
-		}
-		s := &subject{object: o, index: i, forced: forced}
+		s := &subject{object: o, index: i}
 		s.base, s.label = baseOf(o)
-		if len(selectors) > 0 && !forced && !slices.ContainsFunc(selectors, func(chosen func(*manifest.Object, string) bool) bool { return chosen(o, s.base.Name) }) {
-			r.report(o, manifest.Info, "", "is not versioned: versions.select does not choose it")
+		if !r.chosen(s, selectors) {
+			r.release(s)
 			continue
 		}
-		s.forced = s.forced || s.label != ""
+		s.forced = s.forced || s.label != "" || o.IsSource()
 		s.provides(o)
 		r.subjects = append(r.subjects, s)
 	}
+}
+
+// chosen tells whether an object gets versions.
+func (r *renamer) chosen(s *subject, selectors []func(*manifest.Object, string) bool) bool {
+	o := s.object
+	forced, wanted, err := r.wants(o)
+	if err != nil {
+		r.report(o, manifest.Error, "metadata.annotations["+VersionedAnnotation+"]", err.Error())
+		return false
+	}
+	if !wanted {
+		return false
+	}
+	r.stats.Versionable++
+	if reason := never(o); reason != "" {
+		r.report(o, manifest.Info, "", "is not versioned: "+reason)
+		return false
+	}
+	s.forced = forced
+	if text := o.Annotation(HistoryAnnotation); text != "" {
+		if s.history, err = strconv.Atoi(text); err != nil || s.history <= 0 {
+			r.report(o, manifest.Error, "metadata.annotations["+HistoryAnnotation+"]", fmt.Sprintf("%q is not the number of versions to keep, 1 or more", text))
+			return false
+		}
+	}
+	selected := func(chosen func(*manifest.Object, string) bool) bool { return chosen(o, s.base.Name) }
+	if len(selectors) > 0 && !forced && !slices.ContainsFunc(selectors, selected) {
+		r.report(o, manifest.Info, "", "is not versioned: versions.select does not choose it")
+		return false
+	}
+	return true
 }
 
 // wants tells whether the kind or an annotation asks for versions of o.

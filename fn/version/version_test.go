@@ -42,7 +42,7 @@ func rename(t *testing.T, list *manifest.List, l *lock.Lock, change func(*Config
 	if l == nil {
 		l = &lock.Lock{}
 	}
-	Rename(list, cfg, map[string]*lock.Lock{"": l}, func(string) bool { return true })
+	Rename(list, cfg, map[string]*lock.Lock{"": l}, kept(true))
 }
 
 func sequence(c *Config) { c.Naming = "sequence" }
@@ -183,7 +183,7 @@ func TestRenameSequence(t *testing.T) {
 func TestRenameLostLock(t *testing.T) {
 	list := read(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {k: A}\n"+user)
 	l := &lock.Lock{}
-	if err := l.Use(lock.Base{Kind: "ConfigMap", Name: "c"}, 6, "sha256:old", "c-v006"); err != nil {
+	if err := l.Use(lock.Base{Kind: "ConfigMap", Name: "c"}, "v006", "sha256:old", "c-v006"); err != nil {
 		t.Fatal(err)
 	}
 	rename(t, list, l, sequence)
@@ -206,7 +206,7 @@ func TestRenameNotDurable(t *testing.T) {
 	cfg := Config{Naming: "sequence", Immutable: true, Unreferenced: "keep"}
 	l := &lock.Lock{}
 	locks := map[string]*lock.Lock{"": l}
-	Rename(list, cfg, locks, func(string) bool { return false })
+	Rename(list, cfg, locks, kept(false))
 	if !list.Failed() {
 		t.Error("a number was made up that nobody remembers")
 	}
@@ -215,11 +215,11 @@ func TestRenameNotDurable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Use(lock.Base{Kind: "ConfigMap", Name: "c"}, 4, content, "c-v004"); err != nil {
+	if err := l.Use(lock.Base{Kind: "ConfigMap", Name: "c"}, "v004", content, "c-v004"); err != nil {
 		t.Fatal(err)
 	}
 	list = read(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"+user)
-	Rename(list, cfg, locks, func(string) bool { return false })
+	Rename(list, cfg, locks, kept(false))
 	if got := names(list)[0]; got != "c-v004" || list.Failed() {
 		t.Errorf("name is %s: %v", got, list.Findings(manifest.Error))
 	}
@@ -361,7 +361,7 @@ func BenchmarkRename(b *testing.B) {
 					b.Fatal(err)
 				}
 				b.StartTimer()
-				stats := Rename(list, Config{Naming: "hash", Immutable: true, Unreferenced: "keep"}, map[string]*lock.Lock{"": {}}, func(string) bool { return true })
+				stats := Rename(list, Config{Naming: "hash", Immutable: true, Unreferenced: "keep"}, map[string]*lock.Lock{"": {}}, kept(true))
 				if stats.Versioned != n*3/10 {
 					b.Fatalf("versioned %d", stats.Versioned)
 				}
@@ -383,4 +383,9 @@ func workload(n int) string {
 		}
 	}
 	return w.String()
+}
+
+// kept gives options that say whether the lock is kept until the next run.
+func kept(durable bool) Options {
+	return Options{Durable: func(string) bool { return durable }, Path: func(file string) string { return file }}
 }

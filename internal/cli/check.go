@@ -102,6 +102,9 @@ func (p *pack) stale() []manifest.Result {
 			add("hydrating", o, "", "is stale: a hydrate would change it")
 		}
 	}
+	for _, o := range p.report.Versions.Dropped {
+		add("versioning", o, "", "is not needed any more: a hydrate would remove it")
+	}
 	for _, s := range p.list.Sources {
 		if s.New {
 			out = append(out, manifest.Result{Severity: manifest.Error, Step: "hydrating", Message: s.Path + " is missing: a hydrate would write it"})

@@ -30,6 +30,8 @@ type review struct {
 	Images     []reviewLine `json:"images"`
 	Versions   []reviewLine `json:"versions"`
 	References []reviewLine `json:"references"`
+	// Dropped are versions that no rollback needs any more.
+	Dropped []reviewLine `json:"dropped"`
 	// Rolls are the workloads whose pods would be replaced.
 	Rolls []reviewLine `json:"rolls"`
 }
@@ -52,7 +54,7 @@ func (j *job) diff(ctx context.Context) error {
 	if j.failed() {
 		return errFindings
 	}
-	rev := review{Images: []reviewLine{}, Versions: []reviewLine{}, References: []reviewLine{}, Rolls: []reviewLine{}}
+	rev := review{Images: []reviewLine{}, Versions: []reviewLine{}, References: []reviewLine{}, Dropped: []reviewLine{}, Rolls: []reviewLine{}}
 	for _, pk := range j.packs {
 		rev.add(pk)
 	}
@@ -75,6 +77,9 @@ func (r *review) add(p *pack) {
 	}
 	for _, x := range p.report.Versions.Rewrites {
 		r.References = append(r.References, reviewLine{x.Object.File.Path, x.Object.ID.String(), x.Field, x.From, x.To})
+	}
+	for _, o := range p.report.Versions.Dropped {
+		r.Dropped = append(r.Dropped, reviewLine{File: o.File.Path, Object: o.ID.String()})
 	}
 	for _, o := range p.list.Objects {
 		if rolls(o) {
@@ -99,6 +104,7 @@ func (r *review) text(w io.Writer) error {
 	section(&b, "images", r.Images)
 	section(&b, "versions", r.Versions)
 	section(&b, "references", r.References)
+	section(&b, "versions that go", r.Dropped)
 	section(&b, "workloads that will roll", r.Rolls)
 	if b.Len() == 0 {
 		b.WriteString("nothing would change\n")
@@ -129,12 +135,8 @@ func (r *review) markdown(w io.Writer) error {
 	table(&b, "Images", r.Images)
 	table(&b, "Versions", r.Versions)
 	table(&b, "References", r.References)
-	if len(r.Rolls) > 0 {
-		b.WriteString("### Workloads that will roll\n\n")
-		for _, l := range r.Rolls {
-			fmt.Fprintf(&b, "- %s\n", l.Object)
-		}
-	}
+	bullets(&b, "Versions that go", r.Dropped)
+	bullets(&b, "Workloads that will roll", r.Rolls)
 	if b.Len() == 0 {
 		b.WriteString("Nothing would change.\n")
 	}
@@ -151,6 +153,16 @@ func table(b *strings.Builder, title string, lines []reviewLine) {
 		fmt.Fprintf(b, "| %s | %s | `%s` | `%s` |\n", cell(l.Object), cell(l.Field), cell(l.From), cell(l.To))
 	}
 	b.WriteString("\n")
+}
+
+func bullets(b *strings.Builder, title string, lines []reviewLine) {
+	if len(lines) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "### %s\n\n", title)
+	for _, l := range lines {
+		fmt.Fprintf(b, "- %s\n", l.Object)
+	}
 }
 
 // cell keeps text inside of its cell.

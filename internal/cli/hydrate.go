@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,7 +120,7 @@ func (j *job) hydrate(ctx context.Context) error {
 		return err
 	}
 	j.warnStale(changes)
-	p.summary(j.reports(), j.clients.Requests(), j.counts(len(changes))...)
+	p.summary(j.reports(), j.clients.Requests(), j.counts(changes)...)
 	return nil
 }
 
@@ -157,6 +158,8 @@ func (j *job) process(ctx context.Context) error {
 				Start:    start,
 				Progress: j.progress.part(),
 				Previous: j.previous(p),
+				Versions: p.versions,
+				Retain:   j.output != "",
 				LockFile: j.lockFile(p),
 				Partial:  p.partial,
 				Twins:    len(p.kustomized) > 0,
@@ -199,7 +202,7 @@ func (j *job) read() error {
 		if p.config, err = withConfigurations(p.config, p.configDir); err != nil {
 			return err
 		}
-		errs = append(errs, j.useOutputLock(p))
+		errs = append(errs, j.usePrevious(p))
 		var err error
 		p.list, err = manifest.ReadFiles(p.inputs)
 		errs = append(errs, err, refuseBadLock(p.list))
@@ -223,50 +226,6 @@ func refuseBadLock(list *manifest.List) error {
 		}
 	}
 	return nil
-}
-
-// useOutputLock takes the lock of the previous output, which is newer than the
-// source's.
-func (j *job) useOutputLock(p *pack) error {
-	if j.output == "" {
-		return nil
-	}
-	data, err := os.ReadFile(j.target(p, j.lockFile(p)))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return plain(err)
-	}
-	path := j.lockFile(p)
-	p.inputs = slices.DeleteFunc(p.inputs, func(in manifest.Input) bool { return in.Path == path })
-	p.inputs = append(p.inputs, manifest.Input{Path: path, Data: data})
-	return nil
-}
-
-// previous gives what finds objects of the previous output. In place, that is
-// what was read.
-func (j *job) previous(p *pack) func(*manifest.Object) *manifest.Object {
-	if j.output == "" {
-		return nil
-	}
-	files := map[string]*manifest.List{}
-	return func(o *manifest.Object) *manifest.Object {
-		path := j.target(p, o.File.Path)
-		if files[path] == nil {
-			files[path] = &manifest.List{}
-			data, err := os.ReadFile(path)
-			if list, errRead := manifest.ReadFiles([]manifest.Input{{Path: path, Data: data}}); err == nil && errRead == nil {
-				files[path] = list
-			}
-		}
-		for _, before := range files[path].Objects {
-			if before.ID == o.ID {
-				return before
-			}
-		}
-		return nil
-	}
 }
 
 // resolver gives what finds digests; nil where no registry may be asked.
@@ -321,7 +280,7 @@ func (j *job) target(p *pack, path string) string {
 }
 
 // changes gives the files to write: in place those that changed, elsewhere all
-// that hold objects to deploy, and the lock.
+// that hold objects to deploy, and the lock; and those to remove.
 func (j *job) changes() ([]change, error) {
 	var out []change
 	seen := map[string]string{}
@@ -330,16 +289,9 @@ func (j *job) changes() ([]change, error) {
 			if j.output == "" && !s.Changed() || s.Skipped != "" {
 				continue
 			}
-			data, err := s.Bytes()
+			c, err := j.change(p, s)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", s.Path, err)
-			}
-			c := change{path: j.target(p, s.Path), data: data, root: p.root}
-			if j.output != "" {
-				c.root = j.output
-				if info, err := os.Stat(s.Path); err == nil {
-					c.mode = info.Mode().Perm() // manifests may hold Secrets
-				}
+				return nil, err
 			}
 			if other, ok := seen[c.path]; ok {
 				return nil, usagef("%s and %s would both be written to %s (hydrate one after the other, to folders of their own)", other, s.Path, c.path)
@@ -353,15 +305,46 @@ func (j *job) changes() ([]change, error) {
 	return out, nil
 }
 
-// sameFile tells whether the file is there already as it would be written.
+// change gives what becomes of a file.
+func (j *job) change(p *pack, s *manifest.Source) (change, error) {
+	c := change{path: j.target(p, s.Path), root: p.root, remove: s.Removed()}
+	if j.output != "" {
+		c.root = j.output
+	}
+	if c.remove {
+		return c, nil
+	}
+	var err error
+	if c.data, err = s.Bytes(); err != nil {
+		return c, fmt.Errorf("%s: %w", s.Path, err)
+	}
+	if info, err := os.Stat(cmp.Or(s.Origin, s.Path)); err == nil {
+		c.mode = info.Mode().Perm() // manifests may hold Secrets
+	}
+	return c, nil
+}
+
+// sameFile tells whether the file is there already as it would be written, or
+// gone as it should be.
 func sameFile(c change) bool {
 	have, err := os.ReadFile(c.path)
+	if c.remove {
+		return errors.Is(err, os.ErrNotExist)
+	}
 	return err == nil && bytes.Equal(have, c.data)
 }
 
 // counts gives the parts of the summary that are about files.
-func (j *job) counts(written int) []string {
+func (j *job) counts(changes []change) []string {
 	var out []string
+	written, removed := 0, 0
+	for _, c := range changes {
+		if c.remove {
+			removed++
+		} else {
+			written++
+		}
+	}
 	notes, templates, others := 0, 0, 0
 	for _, p := range j.packs {
 		for _, r := range p.list.Results {
@@ -379,6 +362,9 @@ func (j *job) counts(written int) []string {
 		}
 	}
 	out = append(out, "wrote "+count(written, "file"))
+	if removed > 0 {
+		out = append(out, "removed "+count(removed, "file"))
+	}
 	if templates+others > 0 {
 		out = append(out, fmt.Sprintf("left alone %s", count(templates+others, "other file")))
 	}

@@ -33,6 +33,9 @@ type pack struct {
 	// kustomized are the folders that hold a kustomization.
 	kustomized []string
 
+	// versions are those that the previous output holds.
+	versions []*manifest.Object
+
 	list   *manifest.List
 	report fn.Report
 }

@@ -16,6 +16,8 @@ type change struct {
 	root string // the tree that the file must not leave
 	// mode is that of a new file; 0 for 0644. A file that is there keeps its own.
 	mode fs.FileMode
+	// remove is set for a file that goes.
+	remove bool
 }
 
 // writeAll writes files so that each is either old or new, never half: first
@@ -25,6 +27,9 @@ func writeAll(changes []change) error {
 	temps := make([]string, len(changes))
 	var errs []error
 	for i, c := range changes {
+		if c.remove {
+			continue
+		}
 		temp, err := prepare(c)
 		temps[i] = temp
 		errs = append(errs, err)
@@ -34,10 +39,21 @@ func writeAll(changes []change) error {
 		return fmt.Errorf("nothing was written: %w", err)
 	}
 	for i, c := range changes {
-		if err := os.Rename(temps[i], c.path); err != nil {
+		if err := c.finish(temps[i]); err != nil {
 			removeAll(temps[i:])
 			return fmt.Errorf("%d of %d files were written: %w", i, len(changes), err)
 		}
+	}
+	return nil
+}
+
+// finish makes the change, whose content is in a temporary file.
+func (c change) finish(temp string) error {
+	if !c.remove {
+		return os.Rename(temp, c.path)
+	}
+	if err := os.Remove(c.path); !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return nil
 }

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/belay-krm/belay/fn/manifest"
+	"github.com/belay-krm/belay/fn/version"
+)
+
+// usePrevious takes from the previous output what the sources do not know: its
+// lock, which is newer than theirs, and the versions that it holds.
+func (j *job) usePrevious(p *pack) error {
+	if j.output == "" {
+		return nil
+	}
+	if err := j.useFile(p, j.target(p, j.lockFile(p)), j.lockFile(p)); err != nil {
+		return err
+	}
+	return filepath.WalkDir(j.target(p, p.dir), func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return plain(err)
+		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") || j.isOther(p, path)):
+			return fs.SkipDir
+		case d.Type().IsRegular() && isManifestFile(path):
+			return j.useVersions(p, path)
+		}
+		return nil
+	})
+}
+
+// isOther tells whether a folder of the output is that of another package.
+func (j *job) isOther(p *pack, dir string) bool {
+	return slices.ContainsFunc(j.packs, func(other *pack) bool { return other != p && j.target(other, other.dir) == dir })
+}
+
+// useFile takes a file of the previous output in place of that of the sources.
+func (j *job) useFile(p *pack, path, as string) error {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return plain(err)
+	}
+	p.inputs = slices.DeleteFunc(p.inputs, func(in manifest.Input) bool { return in.Path == as })
+	p.inputs = append(p.inputs, manifest.Input{Path: as, Data: data})
+	return nil
+}
+
+// useVersions takes the versions of a file of the previous output: with the file,
+// where it is that of a version alone.
+func (j *job) useVersions(p *pack, path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return plain(err)
+	}
+	if !bytes.Contains(data, []byte(version.VersionAnnotation)) {
+		return nil
+	}
+	list, err := manifest.ReadFiles([]manifest.Input{{Path: path, Data: data}})
+	if err != nil {
+		return err
+	}
+	for _, o := range list.Objects {
+		if version.IsFrozen(o) && len(list.Objects) == 1 {
+			rel, err := filepath.Rel(j.target(p, p.dir), path)
+			if err != nil {
+				return err
+			}
+			return j.useFile(p, path, filepath.Join(p.dir, rel))
+		}
+		if _, ok := version.IsVersion(o); ok {
+			p.versions = append(p.versions, o)
+		}
+	}
+	return nil
+}
+
+// previous gives what finds objects of the previous output. In place, that is
+// what was read.
+func (j *job) previous(p *pack) func(*manifest.Object) *manifest.Object {
+	if j.output == "" {
+		return nil
+	}
+	files := map[string]*manifest.List{}
+	return func(o *manifest.Object) *manifest.Object {
+		path := j.target(p, o.File.Path)
+		if files[path] == nil {
+			files[path] = &manifest.List{}
+			data, err := os.ReadFile(path)
+			if list, errRead := manifest.ReadFiles([]manifest.Input{{Path: path, Data: data}}); err == nil && errRead == nil {
+				files[path] = list
+			}
+		}
+		for _, before := range files[path].Objects {
+			if before.ID == o.ID {
+				return before
+			}
+		}
+		return nil
+	}
+}
