@@ -10,6 +10,7 @@ tool (
 require (
 	github.com/google/go-containerregistry v0.22.1
 	golang.org/x/crypto v0.57.0
+	sigs.k8s.io/kustomize/kyaml v0.21.2
 )
 
 require (
@@ -146,6 +147,5 @@ require (
 	sigs.k8s.io/kustomize/api v0.21.2 // indirect
 	sigs.k8s.io/kustomize/cmd/config v0.21.2 // indirect
 	sigs.k8s.io/kustomize/kustomize/v5 v5.8.2 // indirect
-	sigs.k8s.io/kustomize/kyaml v0.21.2 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )

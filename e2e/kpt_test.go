@@ -167,3 +167,42 @@ func TestKptSubPackage(t *testing.T) {
 		t.Errorf("a second render changed\n%s\nto\n%s", before, after)
 	}
 }
+
+// TestKptKeep keeps sources in a package and its sub-package: each edit is one new
+// file, and kpt removes the file of a version that nothing needs any more.
+func TestKptKeep(t *testing.T) {
+	need(t, "kpt", installKpt)
+	dir := t.TempDir()
+	pipeline := "pipeline:\n  mutators:\n  - exec: belay\n    configMap: {digests.mode: \"off\", versions.naming: sequence, versions.source: keep}\n"
+	manifests := strings.Replace(app("example.com/app:1"), "spec:\n  template:", "spec:\n  revisionHistoryLimit: 1\n  template:", 1)
+	write(t, dir, map[string]string{
+		"Kptfile": kptfile(pipeline), "app.yaml": manifests,
+		"sub/Kptfile": kptfile(pipeline), "sub/app.yaml": strings.ReplaceAll(manifests, "FOO: bar", "FOO: sub"),
+	})
+	render := func() {
+		t.Helper()
+		must(t, dir, "", "kpt", "fn", "render", ".", "--allow-exec")
+		before := tree(t, dir)
+		must(t, dir, "", "kpt", "fn", "render", ".", "--allow-exec")
+		if after := tree(t, dir); after != before {
+			t.Errorf("a second render changed\n%s\nto\n%s", before, after)
+		}
+	}
+	render()
+	path := filepath.Join(dir, "app.yaml")
+	for _, edit := range [][2]string{{"FOO: bar", "FOO: baz"}, {"FOO: baz", "FOO: third"}} {
+		write(t, dir, map[string]string{"app.yaml": strings.Replace(read(t, path), edit[0], edit[1], 1)})
+		render()
+	}
+	text := read(t, path)
+	contains(t, "app.yaml", text, "name: app-config\n", "fn.belay.dev/source: \"true\"", "name: app-config-v002\n")
+	got, err := filepath.Glob(filepath.Join(dir, "versions", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 2 || filepath.Base(got[0]) != "configmap_app-config-v001.yaml" || filepath.Base(got[1]) != "configmap_app-config-v002.yaml" {
+		t.Errorf("the versions are %v", got)
+	}
+	contains(t, "a version", read(t, got[0]), "FOO: baz", "fn.belay.dev/retained: \"true\"", "immutable: true")
+	contains(t, "the version of the sub-package", read(t, filepath.Join(dir, "sub", "versions", "configmap_app-config-v000.yaml")), "FOO: sub")
+}

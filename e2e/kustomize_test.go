@@ -113,3 +113,29 @@ func TestKustomizeFailure(t *testing.T) {
 	}
 	contains(t, "stderr", c.stderr, "team/app:none: no such tag")
 }
+
+// TestKustomizeKeep wants a build to hold the versions, whether or not sources are
+// kept, and the originals that are asked for.
+func TestKustomizeKeep(t *testing.T) {
+	for _, source := range []string{"rename", "keep"} {
+		dir := t.TempDir()
+		files := kustomizeFiles("nginx@sha256:"+strings.Repeat("a", 64), "transformers: [belay.yaml]\n")
+		files["overlay/belay.yaml"] += "spec:\n  versions:\n    source: " + source + "\n    keepOriginal: [ConfigMap/prod/pre-original]\n"
+		files["base/app.yaml"] += "        - configMapRef:\n            name: original\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: original\ndata: {A: b}\n"
+		write(t, dir, files)
+		build := []string{"kustomize", "build", "--enable-alpha-plugins", "--enable-exec", "overlay"}
+		out := must(t, dir, "", build...).stdout
+		names := regexp.MustCompile(`(?m)^  name: (pre-(?:original|app-config).*)$`).FindAllStringSubmatch(out, -1)
+		var got []string
+		for _, n := range names {
+			got = append(got, n[1])
+		}
+		slices.Sort(got)
+		if want := []string{"pre-app-config-m94kct8bh7", "pre-original", "pre-original-449fmcg5md"}; !slices.Equal(got, want) {
+			t.Errorf("%s: the build holds %q, want %q:\n%s", source, got, want, out)
+		}
+		if second := must(t, dir, "", build...).stdout; second != out {
+			t.Errorf("%s: a second build gave\n%s\nafter\n%s", source, second, out)
+		}
+	}
+}

@@ -15,11 +15,10 @@ func (l *List) Add(m Map, pkg, path string) (*Object, error) {
 	return l.add(newNode(m, nil), pkg, path)
 }
 
-// orchestration are annotations that say where an object belongs, which is not
-// where a copy of it does.
-var orchestration = map[string]bool{
-	PathAnnotation: true, IndexAnnotation: true, PackagePathAnnotation: true, legacyPathAnnotation: true, legacyIndexAnnotation: true,
-	"internal.config.kubernetes.io/id": true, "config.k8s.io/id": true,
+// isOrchestration tells whether an annotation says where an object belongs, which
+// is not where a copy of it does, or is a note of an orchestrator's own.
+func isOrchestration(key string) bool {
+	return strings.HasPrefix(key, "internal.config.kubernetes.io/") || key == legacyPathAnnotation || key == legacyIndexAnnotation || key == "config.k8s.io/id"
 }
 
 // Copy adds an object as Add does, that holds what o holds at present, its
@@ -28,9 +27,9 @@ func (l *List) Copy(o *Object, pkg, path string) (*Object, error) {
 	root := detached(o.root)
 	meta := root.Get("metadata")
 	if annotations := meta.Get("annotations"); annotations != nil {
-		annotations.content = withoutKeys(annotations.content, orchestration)
+		annotations.content = withoutKeys(annotations.content, isOrchestration)
 		if len(annotations.content) == 0 {
-			meta.content = withoutKeys(meta.content, map[string]bool{"annotations": true})
+			meta.content = withoutKeys(meta.content, func(key string) bool { return key == "annotations" })
 		}
 	}
 	c, err := l.add(root, pkg, path)
@@ -40,10 +39,10 @@ func (l *List) Copy(o *Object, pkg, path string) (*Object, error) {
 	return c, err
 }
 
-func withoutKeys(pairs []*Node, keys map[string]bool) []*Node {
+func withoutKeys(pairs []*Node, is func(key string) bool) []*Node {
 	var out []*Node
 	for i := 0; i+1 < len(pairs); i += 2 {
-		if !keys[pairs[i].value] {
+		if !is(pairs[i].value) {
 			out = append(out, pairs[i], pairs[i+1])
 		}
 	}

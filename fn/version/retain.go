@@ -128,12 +128,16 @@ func (r *renamer) needed() wanted {
 			}
 		}
 	}
-	named := map[lock.Base]bool{}
+	type versionIn struct {
+		pkg  string
+		name lock.Base
+	}
+	named := map[versionIn]bool{}
 	for pkg := range r.keeping {
 		for _, all := range r.locks[pkg].Templates {
 			for _, t := range all {
 				for _, b := range t.Names {
-					named[b] = true
+					named[versionIn{pkg, b}] = true
 				}
 			}
 		}
@@ -142,7 +146,7 @@ func (r *renamer) needed() wanted {
 		count, strict := r.count(g)
 		for _, s := range g.members {
 			b := s.base
-			if b.Name = s.name; !s.frozen || named[b] && !strict {
+			if b.Name = s.name; !s.frozen || named[versionIn{g.pkg, b}] && !strict {
 				w.add(g, s.labelNow())
 			}
 		}
