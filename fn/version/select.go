@@ -93,6 +93,7 @@ func (r *renamer) choose() {
 	}
 	for i, o := range r.list.Objects {
 		if o.IsLocal() || o.IsIgnored() {
+			r.sayLeftAlone(o)
 			continue
 		}
 		s := &subject{object: o, index: i}
@@ -107,6 +108,17 @@ func (r *renamer) choose() {
 	}
 }
 
+// sayLeftAlone reports an object of a kind that gets versions which no step touches.
+func (r *renamer) sayLeftAlone(o *manifest.Object) {
+	switch isKind := r.kinds[lock.BaseOf(o.ID, "").Kind]; {
+	case !isKind || lock.IsLock(o):
+	case o.IsIgnored():
+		r.report(o, manifest.Info, "", "is not versioned: "+manifest.CachingIgnoreAnnotation+" says that it is left alone")
+	case o.Annotation(manifest.LocalConfigAnnotation) != "":
+		r.report(o, manifest.Info, "", "is not versioned: nobody deploys it ("+manifest.LocalConfigAnnotation+")")
+	}
+}
+
 // chosen tells whether an object gets versions.
 func (r *renamer) chosen(s *subject, selectors []func(*manifest.Object, string) bool) bool {
 	o := s.object
@@ -116,6 +128,9 @@ func (r *renamer) chosen(s *subject, selectors []func(*manifest.Object, string) 
 		return false
 	}
 	if !wanted {
+		if o.Annotation(VersionedAnnotation) == "false" && r.kinds[lock.BaseOf(o.ID, "").Kind] {
+			r.report(o, manifest.Info, "", "is not versioned: "+VersionedAnnotation+" says so")
+		}
 		return false
 	}
 	r.stats.Versionable++
