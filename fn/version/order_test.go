@@ -74,7 +74,9 @@ spec: {containers: [{name: c, envFrom: [{secretRef: {name: made}}, {configMapRef
 // and a second run to change nothing.
 func TestOrder(t *testing.T) {
 	docs := strings.Split(strings.TrimSuffix(mixed, "\n"), "\n---\n")
-	for _, change := range []func(*Config){nil, sequence} {
+	keep := func(c *Config) { c.Source = "keep" }
+	keepNumbers := func(c *Config) { c.Source, c.Naming = "keep", "sequence" }
+	for _, change := range []func(*Config){nil, sequence, keep, keepNumbers} {
 		want, wantResults := hydrated(t, docs, change)
 		for range 100 {
 			shuffled := slices.Clone(docs)
@@ -96,21 +98,34 @@ func hydrated(t *testing.T, docs []string, change func(*Config)) (texts, results
 	l := &lock.Lock{}
 	list := read(t, strings.Join(docs, "\n---\n")+"\n")
 	rename(t, list, l, change)
-	out, err := list.Sources[0].Bytes()
-	if err != nil || list.Failed() {
-		t.Fatalf("%v, %q", err, list.Findings(manifest.Error))
+	if list.Failed() {
+		t.Fatalf("%q", list.Findings(manifest.Error))
 	}
-	again := read(t, string(out))
+	out := joined(t, list)
+	again := read(t, out)
 	rename(t, again, l, change)
-	if again.Sources[0].Changed() {
-		second, err := again.Sources[0].Bytes()
-		t.Fatalf("a second run changes (-first +second) %v\n%s", err, cmp.Diff(string(out), string(second)))
+	if second := joined(t, again); second != out {
+		t.Fatalf("a second run changes (-first +second)\n%s", cmp.Diff(out, second))
 	}
-	texts = strings.Split(strings.TrimSuffix(string(out), "\n"), "\n---\n")
+	texts = strings.Split(strings.TrimSuffix(out, "\n"), "\n---\n")
 	slices.Sort(texts)
 	for _, r := range list.Results {
 		results = append(results, r.String())
 	}
 	slices.Sort(results)
 	return texts, results
+}
+
+// joined gives all that a list holds, files of versions included, as one text.
+func joined(t *testing.T, list *manifest.List) string {
+	t.Helper()
+	var out []string
+	for _, s := range list.Sources {
+		text, err := s.Bytes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, string(text))
+	}
+	return strings.Join(out, "---\n")
 }
