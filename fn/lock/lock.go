@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -191,8 +192,12 @@ func Label(number int) string { return fmt.Sprintf("v%03d", number) }
 
 // ParseLabel is the inverse of Label; false for what Label never writes.
 func ParseLabel(s string) (int, bool) {
-	var n int
-	if _, err := fmt.Sscanf(s, "v%d", &n); err != nil || n < 0 || Label(n) != s {
+	digits, ok := strings.CutPrefix(s, "v")
+	if !ok || len(digits) < 3 || digits[0] == '+' {
+		return 0, false
+	}
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 0 || len(digits) > 3 && digits[0] == '0' {
 		return 0, false
 	}
 	return n, true

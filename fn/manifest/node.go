@@ -243,12 +243,14 @@ type step struct {
 
 // steps gives the way from the root of n's tree to n.
 func steps(n *Node) []step {
-	var out []step
-	for ; n.parent != nil; n = n.parent {
-		out = append(out, stepTo(n))
+	depth := 0
+	for p := n; p.parent != nil; p = p.parent {
+		depth++
 	}
-	for i, j := 0, len(out)-1; i < j; i, j = i+1, j-1 {
-		out[i], out[j] = out[j], out[i]
+	out := make([]step, depth)
+	for ; n.parent != nil; n = n.parent {
+		depth--
+		out[depth] = stepTo(n)
 	}
 	return out
 }
@@ -281,24 +283,34 @@ func stepTo(n *Node) step {
 // pathString writes steps as kubectl and the API server do:
 // spec.containers[0].image, with keys that hold dots in brackets.
 func pathString(steps []step) string {
-	path := ""
+	var b strings.Builder
+	b.Grow(16 * len(steps))
 	for _, s := range steps {
-		path = joinPath(path, s)
+		writeStep(&b, s)
 	}
-	return path
+	return b.String()
+}
+
+func writeStep(b *strings.Builder, s step) {
+	switch {
+	case s.seq:
+		b.WriteString("[" + itoa(s.nth) + "]")
+	case strings.ContainsAny(s.key, ".[]/ "):
+		b.WriteString("[" + s.key + "]")
+	default:
+		if b.Len() > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(s.key)
+	}
 }
 
 // joinPath adds a step to a path.
 func joinPath(path string, s step) string {
-	switch {
-	case s.seq:
-		return path + "[" + itoa(s.nth) + "]"
-	case strings.ContainsAny(s.key, ".[]/ "):
-		return path + "[" + s.key + "]"
-	case path == "":
-		return s.key
-	}
-	return path + "." + s.key
+	var b strings.Builder
+	b.WriteString(path)
+	writeStep(&b, s)
+	return b.String()
 }
 
 // findPath gives the node below n, which is at prefix, whose path is path.

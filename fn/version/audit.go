@@ -31,11 +31,17 @@ func (r *renamer) audit() {
 		a.refs[n] = true
 	}
 	for _, o := range r.list.Objects {
-		if !o.IsLocal() && !o.IsSchema() && !o.IsIgnored() && !a.made[o] && !IsFrozen(o) {
+		if !o.IsLocal() && !o.IsSchema() && !o.IsIgnored() && !a.made[o] && !a.isFrozen(o) {
 			a.object = o
 			a.mapping(o.Root(), "")
 		}
 	}
+}
+
+// isFrozen tells whether an object is a version that is not to be edited.
+func (a *auditor) isFrozen(o *manifest.Object) bool {
+	s := a.index.subjects[o]
+	return s != nil && s.frozen
 }
 
 // A scope is a name in a package.

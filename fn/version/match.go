@@ -33,7 +33,7 @@ type index struct {
 // makeIndex indexes the objects of the kinds that have versions.
 func (r *renamer) makeIndex() *index {
 	x := &index{
-		current: map[key]*manifest.Object{}, subjects: map[*manifest.Object]*subject{},
+		current: make(map[key]*manifest.Object, len(r.subjects)), subjects: make(map[*manifest.Object]*subject, len(r.subjects)),
 		bases: map[key][]*subject{}, previous: map[key][]*subject{},
 		secrets: map[key]*subject{},
 	}

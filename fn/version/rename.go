@@ -244,8 +244,8 @@ func (r *renamer) label(s *subject, content string) (string, error) {
 	label := ""
 	if r.cfg.Naming == "hash" {
 		label = suffix(content)
-		if k := kustomizeSuffix(s.object); r.cfg.Hash == "kustomize" && k != "" {
-			label = k
+		if r.cfg.Hash == "kustomize" {
+			label = cmp.Or(kustomizeSuffix(s.object), label)
 		}
 	} else {
 		h := l.Versions[s.base]
