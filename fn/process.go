@@ -30,6 +30,10 @@ type Options struct {
 	// output is where this one goes: what a rollback needs of them is kept then.
 	Versions []*manifest.Object
 	Retain   bool
+	// Committed is the lock of the commit that the files are edited on; nil where
+	// that is not known, or is the lock in the list. Versions and pod templates that
+	// only the lock in the list knows were never deployed.
+	Committed *lock.Lock
 	// LockFile is the path that a new lock gets; "" for belay.lock.yaml.
 	LockFile string
 	// Partial is set when the list does not hold everything that the lock
@@ -73,6 +77,8 @@ func Process(ctx context.Context, list *manifest.List, cfg Config, opt Options) 
 		Path:    func(file string) string { return path.Join(path.Dir(opt.lockFile()), file) },
 		Retain:  opt.Retain,
 		Partial: opt.Partial,
+
+		Committed: opt.Committed,
 	})
 	if cfg.Moniker != nil {
 		moniker.Annotate(list, *cfg.Moniker)

@@ -39,6 +39,8 @@ type Lock struct {
 	Templates map[Base][]Template
 
 	object *manifest.Object // where the lock was read from; nil for a new one
+	// released are the versions that the committed lock knows; nil for all.
+	released map[Base]map[string]bool
 }
 
 // A Base names the object that versions are versions of.
@@ -166,6 +168,37 @@ func (l *Lock) Use(b Base, label, content, name string) error {
 	return nil
 }
 
+// Rebase takes the pod templates, and the recency of versions, from the lock that
+// was committed last: the commit is the deployment, and what was tried since then
+// never ran anywhere. The high-water marks stay.
+func (l *Lock) Rebase(committed *Lock) {
+	l.Templates = maps.Clone(committed.Templates)
+	l.released = map[Base]map[string]bool{}
+	for _, h := range l.Versions {
+		for i := range h.Versions {
+			h.Versions[i].Used = 0
+		}
+	}
+	for b, h := range committed.Versions {
+		l.released[b] = map[string]bool{}
+		own := l.history(b)
+		own.Last = max(own.Last, h.Last)
+		for _, v := range h.Versions {
+			l.released[b][v.Label] = true
+			for i := range own.Versions {
+				if own.Versions[i].Label == v.Label {
+					own.Versions[i].Used = v.Used
+				}
+			}
+		}
+	}
+}
+
+// IsReleased tells whether a version may have been deployed.
+func (l *Lock) IsReleased(b Base, label string) bool {
+	return l.released == nil || l.released[b][label]
+}
+
 // Keep forgets the versions of a base but for those whose labels are wanted. The
 // high-water mark stays.
 func (l *Lock) Keep(b Base, wanted func(label string) bool) {
@@ -225,6 +258,15 @@ func Find(list *manifest.List, pkg string) (*Lock, error) {
 		}
 	}
 	return l, nil
+}
+
+// Parse gives the lock that a file holds.
+func Parse(data []byte) (*Lock, error) {
+	list, err := manifest.ReadFiles([]manifest.Input{{Path: File, Data: data}})
+	if err != nil {
+		return nil, fmt.Errorf("reading the lock: %w", err)
+	}
+	return Find(list, "")
 }
 
 func (l *Lock) parse(o *manifest.Object) error {

@@ -62,6 +62,8 @@ type Options struct {
 	// Partial is set when the list does not hold all users of its versions: then
 	// none is dropped.
 	Partial bool
+	// Committed is the lock as it was deployed last; nil for the lock itself.
+	Committed *lock.Lock
 }
 
 // Rename gives the objects of the list their versions. locks holds the lock of
@@ -80,6 +82,11 @@ func Rename(list *manifest.List, cfg Config, locks map[string]*lock.Lock, opt Op
 	}
 	r.choose()
 	r.classify()
+	if opt.Committed != nil {
+		for pkg := range r.keeping {
+			locks[pkg].Rebase(opt.Committed)
+		}
+	}
 	r.connect()
 	r.settle()
 	r.recall()

@@ -151,7 +151,7 @@ func (r *renamer) needed() wanted {
 			}
 		}
 		if g.head != nil {
-			w.newest(g, r.locks[g.pkg].Versions[g.base], count)
+			w.newest(g, r.locks[g.pkg], count)
 		}
 	}
 	r.follow(w)
@@ -184,11 +184,14 @@ func (r *renamer) count(g *group) (count int, strict bool) {
 }
 
 // newest wants the versions that became current last.
-func (w wanted) newest(g *group, h *lock.History, count int) {
+func (w wanted) newest(g *group, l *lock.Lock, count int) {
+	h := l.Versions[g.base]
 	if h == nil {
 		return
 	}
-	all := slices.Clone(h.Versions)
+	all := slices.DeleteFunc(slices.Clone(h.Versions), func(v lock.Version) bool {
+		return v.Label != g.head.labelNow() && !l.IsReleased(g.base, v.Label)
+	})
 	slices.SortStableFunc(all, func(a, b lock.Version) int { return cmp.Compare(b.Used, a.Used) })
 	for _, v := range all[:min(count, len(all))] {
 		w.add(g, v.Label)

@@ -78,6 +78,7 @@ func (r *renamer) classify() {
 	}
 	for _, g := range r.order {
 		r.freeze(g)
+		r.stats.Versionable -= len(g.frozen)
 		if (g.keeps || len(g.frozen) > 0 || r.opt.Retain) && r.opt.Durable(g.pkg) {
 			r.keeping[g.pkg] = true
 		}
@@ -189,7 +190,6 @@ func (r *renamer) release(s *subject) {
 // verify wants a frozen version to be what it was made as.
 func (r *renamer) verify(s *subject) {
 	s.state, s.name, s.version = named, s.object.ID.Name, s.object
-	r.stats.Versioned++
 	content, err := Hash(s.object)
 	if err != nil {
 		r.failFields(s, err)

@@ -113,6 +113,23 @@ func (r *repo) tree(ctx context.Context, id, holds string) (list *manifest.List,
 	return list, broken, nil
 }
 
+// committed gives a file of the folder as it is in the last commit; false where
+// that cannot be told: outside of a repository, and while branches are merged.
+func (r *repo) committed(ctx context.Context, name string) ([]byte, bool) {
+	file := "HEAD:./" + name
+	out, err := r.git(ctx, strings.NewReader(file+"\nMERGE_HEAD\n"), "cat-file", "--batch")
+	head, rest, _ := bytes.Cut(out, []byte("\n"))
+	fields := strings.Fields(string(head))
+	if err != nil || len(fields) != 3 || fields[1] != "blob" {
+		return nil, false
+	}
+	size, err := strconv.Atoi(fields[2])
+	if err != nil || size > len(rest) || strings.TrimSpace(string(rest[size:])) != "MERGE_HEAD missing" {
+		return nil, false
+	}
+	return rest[:size], true
+}
+
 // fetch reads blobs.
 func (r *repo) fetch(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {

@@ -140,6 +140,11 @@ func (j *job) process(ctx context.Context) error {
 	if err := j.read(); err != nil {
 		return err
 	}
+	for _, p := range j.packs {
+		if err := j.readCommitted(ctx, p); err != nil {
+			return err
+		}
+	}
 	resolvers := make([]digest.Resolver, len(j.packs))
 	for i, p := range j.packs {
 		var err error
@@ -160,9 +165,11 @@ func (j *job) process(ctx context.Context) error {
 				Previous: j.previous(p),
 				Versions: p.versions,
 				Retain:   j.output != "",
-				LockFile: j.lockFile(p),
-				Partial:  p.partial,
-				Twins:    len(p.kustomized) > 0,
+
+				Committed: p.committed,
+				LockFile:  j.lockFile(p),
+				Partial:   p.partial,
+				Twins:     len(p.kustomized) > 0,
 			})
 			p.refuseKustomized()
 			return nil // what fails is in the results

@@ -35,6 +35,8 @@ type pack struct {
 
 	// versions are those that the previous output holds.
 	versions []*manifest.Object
+	// committed is the lock of the last commit, where that differs.
+	committed *lock.Lock
 
 	list   *manifest.List
 	report fn.Report

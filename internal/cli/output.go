@@ -2,13 +2,16 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/belay-krm/belay/fn/lock"
 	"github.com/belay-krm/belay/fn/manifest"
 	"github.com/belay-krm/belay/fn/version"
 )
@@ -81,6 +84,28 @@ func (j *job) useVersions(p *pack, path string) error {
 		if _, ok := version.IsVersion(o); ok {
 			p.versions = append(p.versions, o)
 		}
+	}
+	return nil
+}
+
+// readCommitted reads the lock of a package as it was committed, where it
+// remembers pod templates: runs that nobody committed are no deployments.
+func (j *job) readCommitted(ctx context.Context, p *pack) error {
+	i := slices.IndexFunc(p.inputs, func(in manifest.Input) bool { return in.Path == j.lockFile(p) })
+	if i < 0 || !bytes.Contains(p.inputs[i].Data, []byte("templates:")) {
+		return nil
+	}
+	path := j.target(p, j.lockFile(p))
+	r, err := openRepo(ctx, filepath.Dir(path))
+	if err != nil {
+		return ctx.Err() // no git, or no repository: then every run counts
+	}
+	data, ok := r.committed(ctx, filepath.Base(path))
+	if !ok || bytes.Equal(data, p.inputs[i].Data) {
+		return ctx.Err()
+	}
+	if p.committed, err = lock.Parse(data); err != nil {
+		return fmt.Errorf("%s, as it was committed: %w", path, err)
 	}
 	return nil
 }
