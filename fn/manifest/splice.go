@@ -305,7 +305,15 @@ func (s *splicer) endsInBlockScalar(n *Node, end int) bool {
 		}
 		n = last
 	}
-	return n.style == literal || n.style == folded
+	return (n.style == literal || n.style == folded) && !s.isStripped(n)
+}
+
+// isStripped tells whether a block scalar leaves its last line breaks out (|-).
+// https://yaml.org/spec/1.2.2/#8112-block-chomping-indicator
+func (s *splicer) isStripped(n *Node) bool {
+	at, ok := s.skipProperties(int(n.start))
+	header, _, _ := strings.Cut(s.src[at:s.lineEnd(at)], "#")
+	return ok && strings.Contains(header, "-")
 }
 
 // insertLines writes fresh as whole lines at col, behind the line that at is on.

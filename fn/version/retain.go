@@ -158,6 +158,10 @@ func (r *renamer) needed() wanted {
 	return w
 }
 
+// runs tells whether an object runs pods. Old versions of those are not kept
+// unless somebody asks: deployed, they would run again.
+func runs(o *manifest.Object) bool { return isCore(o, "Pod") || o.PodTemplate() != nil }
+
 // labelNow gives the label of the version that s has by now; "" for none.
 func (s *subject) labelNow() string {
 	if s.name == "" || s.name == s.base.Name {
@@ -167,20 +171,26 @@ func (s *subject) labelNow() string {
 }
 
 // count gives how many of the newest versions of a group are kept. strict is set
-// where an annotation asks for fewer than workloads can go back to.
+// where no more than these are, whatever old templates name.
 func (r *renamer) count(g *group) (count int, strict bool) {
 	count = g.most
 	if count == 0 {
 		count = defaultLimit + 1
 	}
-	if g.head == nil || g.head.history == 0 {
+	asked := 0
+	if g.head != nil {
+		asked = g.head.history
+	}
+	switch {
+	case runs(g.members[0].object):
+		return asked, true
+	case asked == 0:
 		return count, false
-	}
-	if g.head.history < count && r.keeping[g.pkg] {
+	case asked < count && r.keeping[g.pkg]:
 		r.report(g.head.object, manifest.Warning, "metadata.annotations["+HistoryAnnotation+"]",
-			fmt.Sprintf("keeps %d versions, but the workloads that use them can go back to %d (kubectl rollout undo may find one gone)", g.head.history, count))
+			fmt.Sprintf("keeps %d versions, but the workloads that use them can go back to %d (kubectl rollout undo may find one gone)", asked, count))
 	}
-	return g.head.history, g.head.history < count
+	return asked, asked < count
 }
 
 // newest wants the versions that became current last.
