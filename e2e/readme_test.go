@@ -91,7 +91,7 @@ func TestExamples(t *testing.T) {
 	dir := t.TempDir()
 	files := map[string]string{}
 	for _, path := range []string{
-		"kpt/Kptfile", "kpt/app.yaml", "kpt/fn-config.yaml",
+		"kpt/Kptfile", "kpt/app.yaml", "kpt/belay.yaml",
 		"kustomize/base/app.yaml", "kustomize/base/kustomization.yaml", "kustomize/overlay/belay.yaml", "kustomize/overlay/kustomization.yaml",
 	} {
 		files[path] = local(path)

@@ -31,7 +31,7 @@ type Options struct {
 	Versions []*manifest.Object
 	Retain   bool
 	// Committed is the lock of the commit that the files are edited on; nil where
-	// that is not known, or is the lock in the list. Versions and pod templates that
+	// that is not known. Versions and pod templates that
 	// only the lock in the list knows were never deployed.
 	Committed *lock.Lock
 	// LockFile is the path that a new lock gets; "" for belay.lock.yaml.

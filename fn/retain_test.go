@@ -163,6 +163,11 @@ func (w *world) hydrate() *manifest.List {
 	if list.Failed() {
 		w.t.Fatalf("%s\n%s", w.history, strings.Join(list.Findings(manifest.Error), "\n"))
 	}
+	for _, warning := range list.Findings(manifest.Warning) {
+		if w.max == 0 && strings.Contains(warning, "which is not there") {
+			w.t.Fatalf("%s\n%s", w.history, warning)
+		}
+	}
 	w.files = map[string]string{}
 	for _, s := range list.Sources {
 		if s.Removed() {

@@ -185,11 +185,8 @@ func (l *Lock) Rebase(committed *Lock) {
 		own.Last = max(own.Last, h.Last)
 		for _, v := range h.Versions {
 			l.released[b][v.Label] = true
-			for i := range own.Versions {
-				if own.Versions[i].Label == v.Label {
-					own.Versions[i].Used = v.Used
-				}
-			}
+			own.Versions = slices.DeleteFunc(own.Versions, func(o Version) bool { return o.Label == v.Label })
+			own.add(v)
 		}
 	}
 }
@@ -197,6 +194,21 @@ func (l *Lock) Rebase(committed *Lock) {
 // IsReleased tells whether a version may have been deployed.
 func (l *Lock) IsReleased(b Base, label string) bool {
 	return l.released == nil || l.released[b][label]
+}
+
+// Recall takes in a version at hand that the lock does not know. Where the
+// committed lock does not know it either, it is not among those used last.
+func (l *Lock) Recall(b Base, label, content, name string) error {
+	if l.IsReleased(b, label) {
+		return l.Use(b, label, content, name)
+	}
+	if _, known := l.Versions[b].ByLabel(label); known {
+		return nil
+	}
+	h := l.history(b)
+	h.Last = max(h.Last, numberOf(label))
+	h.add(Version{label, content, name, 0})
+	return nil
 }
 
 // Keep forgets the versions of a base but for those whose labels are wanted. The
@@ -465,7 +477,11 @@ func (l *Lock) Write(list *manifest.List, pkg, path string) error {
 		return err
 	}
 	for _, f := range l.data() {
-		if f.text == "" && l.object.Root().Lookup("data", f.key).Value() == "" {
+		have := l.object.Root().Lookup("data", f.key)
+		if f.text == "" || have.Value() == "" {
+			l.object.Remove(have) // a text of several lines begins anew
+		}
+		if f.text == "" {
 			continue
 		}
 		if err := l.object.SetField(l.object.Root(), f.text, "data", f.key); err != nil {

@@ -31,8 +31,8 @@ func TestRoundTrip(t *testing.T) {
 	base := Base{Kind: "ConfigMap", Namespace: "prod", Name: "c"}
 	other := Base{Kind: "Rollout.argoproj.io", Name: "r"}
 	hashed := Base{Kind: "Secret", Name: "s"}
-	l.UseTemplate(Base{Kind: "Deployment.apps", Namespace: "prod", Name: "web"}, "aa", []Base{{Kind: "ConfigMap", Namespace: "prod", Name: "c-v001"}, {Kind: "Secret", Name: "s-0123456789"}}, 3)
-	l.UseTemplate(Base{Kind: "Deployment.apps", Namespace: "prod", Name: "web"}, "00", nil, 3)
+	l.UseTemplate(Base{Kind: "Deployment.apps", Namespace: "prod", Name: "web"}, Template{Print: "aa", Names: []Base{{Kind: "ConfigMap", Namespace: "prod", Name: "c-v001"}, {Kind: "Secret", Name: "s-0123456789"}}, Pins: []Base{{Kind: "Secret", Name: "s-0123456789"}}}, 3)
+	l.UseTemplate(Base{Kind: "Deployment.apps", Namespace: "prod", Name: "web"}, Template{Print: "00"}, 3)
 	for _, u := range []struct {
 		base           Base
 		label, content string
@@ -62,7 +62,7 @@ func TestRoundTrip(t *testing.T) {
     Secret/s@0123456789: {content: sha256:h, name: s-0123456789, used: 1}
   templates: |
     Deployment.apps/prod/web@00: {names: [], used: 2}
-    Deployment.apps/prod/web@aa: {names: [ConfigMap/prod/c-v001, Secret/s-0123456789], used: 1}
+    Deployment.apps/prod/web@aa: {names: [ConfigMap/prod/c-v001, Secret/s-0123456789], pins: [Secret/s-0123456789], used: 1}
 `
 	if !strings.HasSuffix(string(text), want) {
 		t.Errorf("written:\n%s\nwant at the end:\n%s", text, want)
@@ -138,7 +138,7 @@ func TestUseTemplate(t *testing.T) {
 		{"d", nil, 3, "a:3 c:4 d:5"},
 		{"c", nil, 2, ""}, // d and c name nothing
 	} {
-		if l.UseTemplate(w, step.print, step.names, step.most); prints() != step.want {
+		if l.UseTemplate(w, Template{Print: step.print, Names: step.names}, step.most); prints() != step.want {
 			t.Errorf("after %s: %q, want %q", step.print, prints(), step.want)
 		}
 	}

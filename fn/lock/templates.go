@@ -17,27 +17,39 @@ import (
 type Template struct {
 	Print string // ten hexadecimal digits that tell it from others
 	Names []Base // the versions that it names, by their full names
+	Pins  []Base // those of them that are not to follow the current version
 	Used  int    // recency: the higher, the later it became current
 }
 
-// UseTemplate notes that a workload has a pod template now, and forgets all but
-// the newest most templates. One that is current already stays as it is.
-func (l *Lock) UseTemplate(workload Base, fingerprint string, names []Base, most int) {
-	all := l.Templates[workload]
-	newest := 0
-	for _, t := range all {
-		newest = max(newest, t.Used)
+// UseTemplate notes that a workload has a pod template now, whatever Used says,
+// and forgets all but the newest most templates. One that is current already keeps
+// its recency.
+func (l *Lock) UseTemplate(workload Base, now Template, most int) {
+	all := slices.Clone(l.Templates[workload])
+	newest := l.Newest(workload)
+	now.Used = 1
+	if len(newest) > 0 {
+		now.Used = newest[0].Used + 1
 	}
-	now := Template{fingerprint, names, newest + 1}
-	if i := slices.IndexFunc(all, func(t Template) bool { return t.Print == fingerprint }); i >= 0 {
-		ties := len(slices.DeleteFunc(slices.Clone(all), func(t Template) bool { return t.Used != newest }))
-		if all[i].Used == newest && ties == 1 {
-			now.Used = newest
+	if i := slices.IndexFunc(all, func(t Template) bool { return t.Print == now.Print }); i >= 0 {
+		if len(newest) == 1 && newest[0].Print == now.Print {
+			now.Used = newest[0].Used
 		}
 		all = slices.Delete(all, i, i+1)
 	}
 	all = byUse(append(all, now))
 	l.setTemplates(workload, all[max(0, len(all)-most):])
+}
+
+// Newest gives the template that a workload had last: several where branches were
+// merged. A nil Lock knows none.
+func (l *Lock) Newest(workload Base) []Template {
+	if l == nil || len(l.Templates[workload]) == 0 {
+		return nil
+	}
+	all := l.Templates[workload]
+	last := all[len(all)-1].Used
+	return all[slices.IndexFunc(all, func(t Template) bool { return t.Used == last }):]
 }
 
 // KeepTemplates forgets the templates of the workloads that are not wanted.
@@ -84,6 +96,7 @@ func (l *Lock) addTemplates(nodes []*yaml.Node) error {
 func (l *Lock) addTemplate(key string, value *yaml.Node) error {
 	var e struct {
 		Names []string `yaml:"names"`
+		Pins  []string `yaml:"pins"`
 		Used  int      `yaml:"used"`
 	}
 	if err := value.Decode(&e); err != nil {
@@ -94,14 +107,12 @@ func (l *Lock) addTemplate(key string, value *yaml.Node) error {
 	if !ok || !isTemplate {
 		return errors.New("is not Kind/namespace/name@template")
 	}
-	t := Template{Print: fingerprint, Used: e.Used}
-	for _, n := range e.Names {
-		b, ok := ParseBase(n)
-		if !ok {
-			return fmt.Errorf("%q is not Kind/namespace/name", n)
-		}
-		t.Names = append(t.Names, b)
+	names, err := parseBases(e.Names)
+	pins, err2 := parseBases(e.Pins)
+	if err := errors.Join(err, err2); err != nil {
+		return err
 	}
+	t := Template{Print: fingerprint, Names: names, Pins: pins, Used: e.Used}
 	if l.Templates == nil {
 		l.Templates = map[Base][]Template{}
 	}
@@ -114,15 +125,36 @@ func (l *Lock) addTemplate(key string, value *yaml.Node) error {
 	return nil
 }
 
+func parseBases(texts []string) ([]Base, error) {
+	var out []Base
+	for _, text := range texts {
+		b, ok := ParseBase(text)
+		if !ok {
+			return nil, fmt.Errorf("%q is not Kind/namespace/name", text)
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+// listed writes bases as a YAML list on one line.
+func listed(bases []Base) string {
+	texts := make([]string, len(bases))
+	for i, b := range bases {
+		texts[i] = b.String()
+	}
+	return "[" + strings.Join(texts, ", ") + "]"
+}
+
 func (l *Lock) templates() string {
 	var lines []string
 	for w, all := range l.Templates {
 		for _, t := range all {
-			names := make([]string, len(t.Names))
-			for i, n := range t.Names {
-				names[i] = n.String()
+			pins := ""
+			if len(t.Pins) > 0 {
+				pins = ", pins: " + listed(t.Pins)
 			}
-			lines = append(lines, fmt.Sprintf("%s@%s: {names: [%s], used: %d}\n", w, t.Print, strings.Join(names, ", "), t.Used))
+			lines = append(lines, fmt.Sprintf("%s@%s: {names: %s%s, used: %d}\n", w, t.Print, listed(t.Names), pins, t.Used))
 		}
 	}
 	slices.Sort(lines)

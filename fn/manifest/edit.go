@@ -209,6 +209,7 @@ func (t *tree) Remove(n *Node) {
 		}
 		r := removal{from: m, key: m.content[i], value: n}
 		r.end, r.ok = t.textEnd(n)
+		t.forget(n)
 		if i+2 < len(m.content) {
 			r.next = m.content[i+2]
 		}
@@ -237,6 +238,7 @@ func (t *tree) removeElement(n *Node) {
 	t.ops = append(t.ops, op{opRemove, steps(n), nil})
 	r := removal{from: seq, key: n, value: n}
 	r.end, r.ok = t.textEnd(n)
+	t.forget(n)
 	if i+1 < len(seq.content) {
 		r.next = seq.content[i+1]
 	}
@@ -247,6 +249,11 @@ func (t *tree) removeElement(n *Node) {
 	if len(seq.content) == 0 || seq.content[0].start == noText {
 		t.encode = true // nothing of the author's is left to splice at
 	}
+}
+
+// forget leaves out what was removed below n, which goes as a whole.
+func (t *tree) forget(n *Node) {
+	t.removed = slices.DeleteFunc(t.removed, func(r removal) bool { return isBelow(r.from, n) })
 }
 
 // holdsAnchor tells whether aliases elsewhere may need the text of n.

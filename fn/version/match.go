@@ -113,8 +113,8 @@ func (r *renamer) connect() {
 		for _, ref := range table.References(o) {
 			r.seen = append(r.seen, ref.Node)
 			s, err := r.target(o, ref)
-			if own := r.index.subjects[o]; err == nil && s != nil && (own == nil || !own.frozen) {
-				s, err = r.pinned(s.group.float(s))
+			if own := r.index.subjects[o]; own == nil || !own.frozen {
+				s, err = r.meantNow(o, ref, s, err)
 			}
 			if err != nil {
 				r.report(o, manifest.Error, o.Path(ref.Node), err.Error())
@@ -133,6 +133,102 @@ func (r *renamer) connect() {
 	}
 }
 
+// meantNow gives the subject that a reference means by now: the version that is
+// current in place of the one that was, or the one that the configuration pins.
+func (r *renamer) meantNow(o *manifest.Object, ref manifest.Reference, s *subject, err error) (*subject, error) {
+	if err != nil {
+		return nil, err
+	}
+	if s == nil {
+		if s, err = r.missing(o, ref); s == nil || err != nil {
+			return nil, err
+		}
+	}
+	if g := s.group; s.frozen && g.head != nil {
+		if r.follows(o, g, s.label) {
+			s = g.head
+		} else if ref.List == nil {
+			r.report(o, manifest.Warning, o.Path(ref.Node), fmt.Sprintf("%s is not the current version of %s: a rollback, which stays (write %s to follow that again)", ref.Name(), g.head.object.ID, g.base.Name))
+		}
+	}
+	if ref.List != nil {
+		return s, nil // a list has all versions
+	}
+	return r.pinned(s)
+}
+
+// follows tells whether an object that names a version is to follow the current
+// one: where it names the one that was current, now or when it was hydrated last. Any
+// other is a rollback.
+func (r *renamer) follows(o *manifest.Object, g *group, label string) bool {
+	if o.PodTemplate() == nil {
+		return slices.Contains(g.current, label) || slices.Contains(g.committed, label)
+	}
+	name := g.base
+	name.Name += "-" + label
+	for _, l := range []*lock.Lock{r.locks[g.pkg], r.opt.Committed} {
+		for _, t := range l.Newest(lock.BaseOf(o.ID, o.ID.Name)) {
+			if slices.Contains(t.Names, name) {
+				return !slices.Contains(t.Pins, name)
+			}
+		}
+	}
+	return slices.Contains(g.current, label)
+}
+
+// missing gives the head of the versions that a reference names one of which is
+// not there; nil where it names none. What is not to follow the current version is
+// an error where versions are kept, and a warning elsewhere: it may be in the cluster.
+func (r *renamer) missing(o *manifest.Object, ref manifest.Reference) (*subject, error) {
+	at := strings.LastIndexByte(ref.Name(), '-')
+	if at <= 0 {
+		return nil, nil
+	}
+	name, label := ref.Name()[:at], ref.Name()[at+1:]
+	ns := ref.Namespace
+	if ns == "" {
+		ns = o.ID.Namespace
+	}
+	base := r.canonical(o.Package, lock.BaseOf(manifest.ID{APIVersion: ref.Group + "/", Kind: ref.Kind, Namespace: ns}, name))
+	g := r.groups[groupKey{o.Package, base}]
+	if g == nil || g.head == nil || !r.wasMade(g, label) {
+		return nil, nil
+	}
+	if ref.List != nil {
+		return nil, nil // it may be read, and is not there
+	}
+	if r.follows(o, g, label) || r.moved(g, label) {
+		return g.head, nil
+	}
+	err := fmt.Errorf("%s is a version of %s %s that is not there (restore it with git or belay rollback, or write %s to follow the current one)", ref.Name(), ref.Kind, name, name)
+	if r.keeping[g.pkg] {
+		return nil, err
+	}
+	r.report(o, manifest.Warning, o.Path(ref.Node), err.Error())
+	return nil, nil
+}
+
+// wasMade tells whether the lock speaks of a version of a group.
+func (r *renamer) wasMade(g *group, label string) bool {
+	h := r.locks[g.pkg].Versions[g.base]
+	_, known := h.ByLabel(label)
+	number, isNumber := lock.ParseLabel(label)
+	return known || h != nil && isNumber && number <= h.Last || r.moved(g, label)
+}
+
+// moved tells whether a version is one of the same name in another namespace,
+// where there is no source any more.
+func (r *renamer) moved(g *group, label string) bool {
+	for b, h := range r.locks[g.pkg].Versions {
+		if _, known := h.ByLabel(label); known && b.Kind == g.base.Kind && b.Name == g.base.Name && b != g.base {
+			if other := r.groups[groupKey{g.pkg, b}]; other == nil || other.head == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // pinned gives the version that the configuration points references at, in
 // place of s.
 func (r *renamer) pinned(s *subject) (*subject, error) {
@@ -149,8 +245,15 @@ func (r *renamer) pinned(s *subject) (*subject, error) {
 	return nil, fmt.Errorf("%s is pinned to %s, which is not in the package (belay rollback brings a version back; the objects that are there are %s)", s.base, r.pins[i].label, namesOf(there))
 }
 
-// readPins reads the pins, and names those that pin nothing.
+// readPins reads the pins, and names those that pin nothing, as it does with the
+// originals to be kept.
 func (r *renamer) readPins() {
+	for i, text := range r.cfg.KeepOriginal {
+		b, ok := lock.ParseBase(text)
+		if ok && !slices.ContainsFunc(r.subjects, func(s *subject) bool { return r.isPinned(b, s) }) {
+			r.report(nil, manifest.Warning, "", fmt.Sprintf("versions.keepOriginal[%d]: %s: no such object gets versions here", i, b))
+		}
+	}
 	for i, text := range r.cfg.Pins {
 		p, err := parsePin(text)
 		if err != nil {

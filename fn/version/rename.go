@@ -82,12 +82,12 @@ func Rename(list *manifest.List, cfg Config, locks map[string]*lock.Lock, opt Op
 	}
 	r.choose()
 	r.classify()
+	r.connect()
 	if opt.Committed != nil {
 		for pkg := range r.keeping {
 			locks[pkg].Rebase(opt.Committed)
 		}
 	}
-	r.connect()
 	r.settle()
 	r.recall()
 	for _, s := range r.subjects {
@@ -116,6 +116,7 @@ type renamer struct {
 	opt       Options
 	kinds     map[string]bool
 	subjects  []*subject
+	leftover  []*subject // versions that are not chosen
 	groups    map[groupKey]*group
 	order     []*group        // in input order
 	keeping   map[string]bool // packages that keep versions
@@ -171,9 +172,13 @@ func (r *renamer) remember(s *subject) {
 	}
 	if pkg := s.object.Package; l.IsNew() && !r.started[pkg] && (isNumber || s.frozen) {
 		r.started[pkg] = true
-		r.report(nil, manifest.Warning, "", "there is no lock: it is made anew from the versions at hand, and numbers of others may be given again")
+		message := "there is no lock: it is made anew from the versions at hand"
+		if isNumber {
+			message += ", and numbers of others may be given again"
+		}
+		r.report(nil, manifest.Warning, "", message)
 	}
-	if err := l.Use(s.base, s.label, content, s.object.ID.Name); err != nil {
+	if err := l.Recall(s.base, s.label, content, s.object.ID.Name); err != nil {
 		r.fail(s, err)
 	}
 }

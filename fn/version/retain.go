@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/belay-krm/belay/fn/lock"
 	"github.com/belay-krm/belay/fn/manifest"
@@ -82,29 +83,83 @@ func (r *renamer) countUsers() {
 
 // noteTemplates takes the pod templates of a package into its lock.
 func (r *renamer) noteTemplates(pkg string) {
-	names := map[*manifest.Object][]lock.Base{}
-	for _, f := range r.referrers {
-		for _, e := range f.refs {
-			if e.ref.List == nil && e.to.state == named && !e.to.released {
-				names[f.object] = append(names[f.object], lock.Base{Kind: e.to.base.Kind, Namespace: e.to.base.Namespace, Name: e.to.name})
-			}
-		}
+	edges := map[*manifest.Object][]edge{}
+	for o, refs := range r.live {
+		edges[o] = refs
 	}
 	l, there := r.locks[pkg], map[lock.Base]bool{}
 	for _, o := range r.list.Objects {
 		template := o.PodTemplate()
-		if o.Package != pkg || template == nil || o.IsLocal() || r.made[o] || r.index != nil && r.index.subjects[o] != nil {
+		if o.Package != pkg || template == nil || o.IsLocal() || r.made[o] || r.isVersioned(o) {
 			continue
 		}
 		workload := lock.BaseOf(o.ID, o.ID.Name)
 		there[workload] = true
-		of := names[o]
-		slices.SortFunc(of, func(a, b lock.Base) int { return cmp.Compare(a.String(), b.String()) })
-		l.UseTemplate(workload, fingerprint(template), slices.Compact(of), limitOf(o)+1)
+		t := lock.Template{Print: fingerprint(template)}
+		for _, e := range edges[o] {
+			if e.ref.List != nil || e.to.labelNow() == "" || e.to.state != named {
+				continue
+			}
+			t.Names = append(t.Names, e.to.versionName())
+			if e.to.frozen {
+				t.Pins = append(t.Pins, e.to.versionName())
+			}
+		}
+		t.Names, t.Pins = sorted(t.Names), sorted(t.Pins)
+		l.UseTemplate(workload, t, limitOf(o)+1)
+		r.missNames(o, l.Templates[workload])
 	}
 	if !r.opt.Partial {
 		l.KeepTemplates(func(w lock.Base) bool { return there[w] })
 	}
+}
+
+// versionName gives the version of a subject by its full name.
+func (s *subject) versionName() lock.Base {
+	b := s.base
+	b.Name = s.name
+	return b
+}
+
+func sorted(bases []lock.Base) []lock.Base {
+	slices.SortFunc(bases, func(a, b lock.Base) int { return cmp.Compare(a.String(), b.String()) })
+	return slices.Compact(bases)
+}
+
+// isVersioned tells whether an object has versions, or is one.
+func (r *renamer) isVersioned(o *manifest.Object) bool {
+	if r.index == nil {
+		return false
+	}
+	s := r.index.subjects[o]
+	return s != nil && !s.released
+}
+
+// missNames warns of the versions that a workload can go back to and that are
+// gone: a run that nobody committed may have dropped them.
+func (r *renamer) missNames(o *manifest.Object, templates []lock.Template) {
+	told := map[lock.Base]bool{}
+	for _, t := range templates {
+		for _, n := range t.Names {
+			if told[n] || r.isThere(o.Package, n) {
+				continue
+			}
+			told[n] = true
+			r.report(o, manifest.Warning, "", fmt.Sprintf("can go back to a pod template that names %s, which is not there (restore it with git)", n))
+		}
+	}
+}
+
+// isThere tells whether a version is at hand, or was dropped because somebody
+// asked for fewer.
+func (r *renamer) isThere(pkg string, name lock.Base) bool {
+	base := name
+	base.Name = name.Name[:max(0, strings.LastIndexByte(name.Name, '-'))]
+	if g := r.groups[groupKey{pkg, base}]; g != nil {
+		_, strict := r.asked(g)
+		return strict || slices.ContainsFunc(g.members, func(s *subject) bool { return s.name == name.Name })
+	}
+	return r.opt.Partial
 }
 
 // fingerprint tells pod templates apart, but for what belay writes on them.
@@ -145,8 +200,7 @@ func (r *renamer) needed() wanted {
 	for _, g := range r.order {
 		count, strict := r.count(g)
 		for _, s := range g.members {
-			b := s.base
-			if b.Name = s.name; !s.frozen || named[versionIn{g.pkg, b}] && !strict {
+			if !s.frozen || named[versionIn{g.pkg, s.versionName()}] && !strict {
 				w.add(g, s.labelNow())
 			}
 		}
@@ -170,27 +224,34 @@ func (s *subject) labelNow() string {
 	return s.name[len(s.base.Name)+1:]
 }
 
-// count gives how many of the newest versions of a group are kept. strict is set
+// asked gives how many of the newest versions of a group are kept. strict is set
 // where no more than these are, whatever old templates name.
-func (r *renamer) count(g *group) (count int, strict bool) {
+func (r *renamer) asked(g *group) (count int, strict bool) {
 	count = g.most
 	if count == 0 {
 		count = defaultLimit + 1
 	}
-	asked := 0
+	wish := 0
 	if g.head != nil {
-		asked = g.head.history
+		wish = g.head.history
 	}
 	switch {
 	case runs(g.members[0].object):
-		return asked, true
-	case asked == 0:
+		return wish, true
+	case wish == 0:
 		return count, false
-	case asked < count && r.keeping[g.pkg]:
-		r.report(g.head.object, manifest.Warning, "metadata.annotations["+HistoryAnnotation+"]",
-			fmt.Sprintf("keeps %d versions, but the workloads that use them can go back to %d (kubectl rollout undo may find one gone)", asked, count))
 	}
-	return asked, asked < count
+	return wish, wish < count
+}
+
+// count gives what asked gives, and warns of annotations that ask for little.
+func (r *renamer) count(g *group) (count int, strict bool) {
+	count, strict = r.asked(g)
+	if strict && r.keeping[g.pkg] && !runs(g.members[0].object) {
+		r.report(g.head.object, manifest.Warning, "metadata.annotations["+HistoryAnnotation+"]",
+			fmt.Sprintf("fewer than the %d versions that the workloads which use it can go back to (kubectl rollout undo may find one gone)", cmp.Or(g.most, defaultLimit+1)))
+	}
+	return count, strict
 }
 
 // newest wants the versions that became current last.

@@ -98,6 +98,7 @@ func (r *renamer) choose() {
 		}
 		s := &subject{object: o, index: i}
 		s.base, s.label = baseOf(o)
+		s.base = r.canonical(o.Package, s.base)
 		if !r.chosen(s, selectors) {
 			r.release(s)
 			continue
@@ -106,6 +107,21 @@ func (r *renamer) choose() {
 		s.provides(o)
 		r.subjects = append(r.subjects, s)
 	}
+	r.takeLeftover()
+}
+
+// canonical gives the base under which the lock knows it, where an absent
+// namespace and the default one are the same.
+func (r *renamer) canonical(pkg string, b lock.Base) lock.Base {
+	if r.cfg.DefaultNamespace == "" || b.Namespace != "" && b.Namespace != r.cfg.DefaultNamespace {
+		return b
+	}
+	absent := b
+	absent.Namespace, b.Namespace = "", r.cfg.DefaultNamespace
+	if h := r.locks[pkg].Versions; h[b] == nil && h[absent] != nil {
+		return absent
+	}
+	return b
 }
 
 // sayLeftAlone reports an object of a kind that gets versions which no step touches.

@@ -1,6 +1,7 @@
 package version
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -35,8 +36,9 @@ type group struct {
 	// keeps is set where the head stays under its own name; original where it is
 	// deployed besides its versions.
 	keeps, original bool
-	// current are the labels of the version that was current before this run.
-	current []string
+	// current are the labels of the version that was current before this run, and
+	// committed those of the version that was when the lock was committed.
+	current, committed []string
 	// most is how many versions the users of the base can go back to, and the
 	// current one; 0 without users.
 	most int
@@ -45,15 +47,6 @@ type group struct {
 // labelled gives the members that are versions.
 func (g *group) labelled() []*subject {
 	return slices.DeleteFunc(slices.Clone(g.members), func(s *subject) bool { return s.label == "" })
-}
-
-// float gives the head in place of the version that was current: who names that
-// one means whichever is current. An older version is a pin, and stays.
-func (g *group) float(s *subject) *subject {
-	if s.frozen && g.head != nil && slices.Contains(g.current, s.label) {
-		return g.head
-	}
-	return s
 }
 
 // version gives the frozen version with a label; nil for none.
@@ -85,7 +78,8 @@ func (r *renamer) classify() {
 	}
 }
 
-// freeze finds the head of a group; the versions beside it are frozen.
+// freeze finds the head of a group; versions beside an object without one, which
+// is what people edit, are frozen.
 func (r *renamer) freeze(g *group) {
 	var free []*subject // versions that may be edited
 	for _, s := range g.members {
@@ -95,7 +89,7 @@ func (r *renamer) freeze(g *group) {
 	}
 	g.keeps = g.head != nil && !g.head.released && r.keeps(g.head)
 	for _, s := range g.labelled() {
-		if s.frozen = g.keeps || g.head != nil && g.head.released || IsFrozen(s.object); s.frozen {
+		if s.frozen = g.head != nil || IsFrozen(s.object); s.frozen {
 			g.frozen = append(g.frozen, s)
 		} else {
 			free = append(free, s)
@@ -106,6 +100,9 @@ func (r *renamer) freeze(g *group) {
 	}
 	g.original = g.head != nil && r.isOriginal(g.head)
 	g.current = r.locks[g.pkg].Versions[g.base].Current()
+	if c := r.opt.Committed; c != nil {
+		g.committed = c.Versions[g.base].Current()
+	}
 	if len(g.current) == 0 && g.head != nil && g.head.label == "" {
 		for _, s := range g.frozen {
 			if s.object.Annotation(RetainedAnnotation) == "" {
@@ -179,12 +176,29 @@ func FileOf(o *manifest.Object) string {
 // release lets go of a former source that gets no versions any more: it is
 // deployed again, and who named its current version names it.
 func (r *renamer) release(s *subject) {
-	if !s.object.IsSource() {
-		return
+	switch {
+	case s.object.IsSource():
+		r.unmark(s.object)
+		s.released, s.forced = true, true
+		r.subjects = append(r.subjects, s)
+	case s.label != "":
+		r.leftover = append(r.leftover, s)
 	}
-	r.unmark(s.object)
-	s.released, s.forced = true, true
-	r.subjects = append(r.subjects, s)
+}
+
+// takeLeftover takes in versions that are not chosen any more: those that belay
+// keeps, and those of what was released.
+func (r *renamer) takeLeftover() {
+	for _, s := range r.leftover {
+		if IsFrozen(s.object) || slices.ContainsFunc(r.subjects, func(o *subject) bool {
+			return o.released && o.base == s.base && o.object.Package == s.object.Package
+		}) {
+			s.forced = true
+			s.provides(s.object)
+			r.subjects = append(r.subjects, s)
+		}
+	}
+	slices.SortStableFunc(r.subjects, func(a, b *subject) int { return cmp.Compare(a.index, b.index) })
 }
 
 // verify wants a frozen version to be what it was made as.
@@ -195,7 +209,11 @@ func (r *renamer) verify(s *subject) {
 		r.failFields(s, err)
 		return
 	}
-	if made := s.object.Annotation(ContentAnnotation); made == "" || made == content {
+	switch s.object.Annotation(ContentAnnotation) {
+	case content:
+		return
+	case "": // Spinnaker made it
+		s.object.SetAnnotation(ContentAnnotation, content)
 		return
 	}
 	hint := "restore it from git, or remove it"
@@ -240,7 +258,7 @@ func (r *renamer) carry(s *subject, to, label string) (from string) {
 func (r *renamer) snapshot(s *subject, to string) {
 	place := ""
 	if s.object.File.Path != "" && r.opt.Path != nil {
-		place = r.opt.Path(path.Join(Folder, fileName(s.base, to)))
+		place = r.opt.Path(path.Join(Folder, fileName(lock.BaseOf(s.object.ID, s.base.Name), to)))
 	}
 	o, err := r.list.Copy(s.object, s.object.Package, place)
 	if err != nil {

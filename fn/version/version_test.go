@@ -244,7 +244,7 @@ func TestRenameErrors(t *testing.T) {
 		"bad annotation":    {text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, annotations: {strategy.spinnaker.io/versioned: \"yes\"}}\n" + user, want: `"yes" is neither true nor false`},
 		"number in data":    {text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {k: 1}\n" + user, want: "data.k: is not a string"},
 		"ambiguous base":    {text: annotated("c", "aaaaaaaaaa") + annotated("c", "bbbbbbbbbb") + user, want: "could be any of c-aaaaaaaaaa and c-bbbbbbbbbb"},
-		"twins after":       {text: cm("c") + strings.Replace(annotated("c", "aaaaaaaaaa"), "data: {k: aaaaaaaaaa}", "", 1) + user, want: "would be called c-"},
+		"twins after":       {text: cm("c") + strings.Replace(annotated("c", "aaaaaaaaaa"), "data: {k: aaaaaaaaaa}", "", 1) + user, want: "was edited, and a version must not change"},
 		"number twice":      {text: annotated("c", "v000") + strings.ReplaceAll(annotated("c", "v000"), "sha256:x", "sha256:y") + user, change: sequence, want: "is known with another content"},
 		"previous names":    {text: previous("a-c", "a-") + previous("b-c", "b-") + user, want: "was the name of a-c and b-c before kustomize changed it"},
 		"immutable is list": {text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\nimmutable: []\n" + user, want: "immutable is not a scalar"},

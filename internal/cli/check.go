@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/belay-krm/belay/fn/lock"
 	"github.com/belay-krm/belay/fn/manifest"
 )
 
@@ -97,8 +98,17 @@ func (p *pack) stale() []manifest.Result {
 	for _, r := range p.report.Versions.Rewrites {
 		add("versioning", r.Object, r.Field, fmt.Sprintf("%s would become %s", r.From, r.To))
 	}
+	for _, s := range p.list.Sources {
+		for _, o := range s.Objects() {
+			told[o] = told[o] || s.New // the file is missing
+		}
+	}
 	for _, o := range p.list.Objects {
-		if o.Changed() && !told[o] {
+		switch {
+		case !o.Changed() || told[o]:
+		case lock.IsLock(o):
+			add("hydrating", o, "", "is stale: a hydrate would change it (images, versions or pod templates are others than it remembers)")
+		default:
 			add("hydrating", o, "", "is stale: a hydrate would change it")
 		}
 	}

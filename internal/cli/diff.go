@@ -32,8 +32,16 @@ type review struct {
 	References []reviewLine `json:"references"`
 	// Dropped are versions that no rollback needs any more.
 	Dropped []reviewLine `json:"dropped"`
+	// Files are what would be written or removed, and how.
+	Files []reviewFile `json:"files"`
 	// Rolls are the workloads whose pods would be replaced.
 	Rolls []reviewLine `json:"rolls"`
+}
+
+// A reviewFile is a file that would be new, changed or removed.
+type reviewFile struct {
+	File   string `json:"file"`
+	Change string `json:"change"`
 }
 
 // A reviewLine is one change. It names objects and never holds their data.
@@ -54,7 +62,7 @@ func (j *job) diff(ctx context.Context) error {
 	if j.failed() {
 		return errFindings
 	}
-	rev := review{Images: []reviewLine{}, Versions: []reviewLine{}, References: []reviewLine{}, Dropped: []reviewLine{}, Rolls: []reviewLine{}}
+	rev := review{Images: []reviewLine{}, Versions: []reviewLine{}, References: []reviewLine{}, Dropped: []reviewLine{}, Files: []reviewFile{}, Rolls: []reviewLine{}}
 	for _, pk := range j.packs {
 		rev.add(pk)
 	}
@@ -81,6 +89,16 @@ func (r *review) add(p *pack) {
 	for _, o := range p.report.Versions.Dropped {
 		r.Dropped = append(r.Dropped, reviewLine{File: o.File.Path, Object: o.ID.String()})
 	}
+	for _, s := range p.list.Sources {
+		switch {
+		case s.Removed():
+			r.Files = append(r.Files, reviewFile{s.Path, "removed"})
+		case s.New:
+			r.Files = append(r.Files, reviewFile{s.Path, "new"})
+		case s.Changed():
+			r.Files = append(r.Files, reviewFile{s.Path, "changed"})
+		}
+	}
 	for _, o := range p.list.Objects {
 		if rolls(o) {
 			r.Rolls = append(r.Rolls, reviewLine{File: o.File.Path, Object: o.ID.String()})
@@ -105,6 +123,12 @@ func (r *review) text(w io.Writer) error {
 	section(&b, "versions", r.Versions)
 	section(&b, "references", r.References)
 	section(&b, "versions that go", r.Dropped)
+	if len(r.Files) > 0 {
+		b.WriteString("files:\n")
+	}
+	for _, f := range r.Files {
+		fmt.Fprintf(&b, "  %s: %s\n", f.File, f.Change)
+	}
 	section(&b, "workloads that will roll", r.Rolls)
 	if b.Len() == 0 {
 		b.WriteString("nothing would change\n")
@@ -137,6 +161,11 @@ func (r *review) markdown(w io.Writer) error {
 	table(&b, "References", r.References)
 	bullets(&b, "Versions that go", r.Dropped)
 	bullets(&b, "Workloads that will roll", r.Rolls)
+	var files []reviewLine
+	for _, f := range r.Files {
+		files = append(files, reviewLine{Object: f.File + ": " + f.Change})
+	}
+	bullets(&b, "Files", files)
 	if b.Len() == 0 {
 		b.WriteString("Nothing would change.\n")
 	}
@@ -163,6 +192,7 @@ func bullets(b *strings.Builder, title string, lines []reviewLine) {
 	for _, l := range lines {
 		fmt.Fprintf(b, "- %s\n", l.Object)
 	}
+	b.WriteString("\n")
 }
 
 // cell keeps text inside of its cell.

@@ -164,7 +164,7 @@ func (j *job) process(ctx context.Context) error {
 				Progress: j.progress.part(),
 				Previous: j.previous(p),
 				Versions: p.versions,
-				Retain:   j.output != "",
+				Retain:   j.hasOutput(p),
 
 				Committed: p.committed,
 				LockFile:  j.lockFile(p),
@@ -325,6 +325,9 @@ func (j *job) change(p *pack, s *manifest.Source) (change, error) {
 	if c.data, err = s.Bytes(); err != nil {
 		return c, fmt.Errorf("%s: %w", s.Path, err)
 	}
+	if s.New && isThere(c.path) && !sameFile(c) {
+		return c, fmt.Errorf("%s: is there already, and is not what belongs there (move it out of the way)", c.path)
+	}
 	if info, err := os.Stat(cmp.Or(s.Origin, s.Path)); err == nil {
 		c.mode = info.Mode().Perm() // manifests may hold Secrets
 	}
@@ -419,9 +422,13 @@ func (p *pack) refuseKustomized() {
 		if i < 0 {
 			continue
 		}
+		why := "whose overlays would no longer find this name"
+		if r.Object.IsSource() {
+			why = "which leaves out what is not deployed itself"
+		}
 		p.list.Report(manifest.Result{
 			Severity: manifest.Error, Step: "versioning", Object: r.Object,
-			Message: fmt.Sprintf("%s is a source for kustomize, whose overlays would no longer find this name (hydrate what it builds: kustomize build %s | belay hydrate -; or set versions.naming: off to pin images alone)", p.kustomized[i], p.kustomized[i]),
+			Message: fmt.Sprintf("%s is a source for kustomize, "+why+" (hydrate what it builds: kustomize build %s | belay hydrate -; or set versions.naming: off to pin images alone)", p.kustomized[i], p.kustomized[i]),
 		})
 	}
 }

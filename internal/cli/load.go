@@ -11,6 +11,7 @@ import (
 	"github.com/belay-krm/belay/fn"
 	"github.com/belay-krm/belay/fn/lock"
 	"github.com/belay-krm/belay/fn/manifest"
+	"github.com/belay-krm/belay/fn/version"
 )
 
 // configFile is the configuration of a package; kptFile marks a package of kpt.
@@ -35,7 +36,7 @@ type pack struct {
 
 	// versions are those that the previous output holds.
 	versions []*manifest.Object
-	// committed is the lock of the last commit, where that differs.
+	// committed is the lock of the last commit; nil where that is not known.
 	committed *lock.Lock
 
 	list   *manifest.List
@@ -276,8 +277,23 @@ func (l *loader) file(path string) {
 		p = l.open(dir, dir, nil)
 		p.partial = true
 	}
-	if p.partial && exists(dir, lock.File) {
-		l.read(p, filepath.Join(dir, lock.File))
+	if p.partial {
+		l.companions(p)
 	}
 	l.read(p, path)
+}
+
+// companions reads what belay keeps of a package whose files are named one by
+// one: its lock, and the files of its versions.
+func (l *loader) companions(p *pack) {
+	if exists(p.dir, lock.File) {
+		l.read(p, filepath.Join(p.dir, lock.File))
+	}
+	files, err := filepath.Glob(filepath.Join(p.dir, version.Folder, "*.yaml"))
+	if err != nil {
+		l.errs = append(l.errs, err)
+	}
+	for _, path := range files {
+		l.read(p, path)
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,7 +18,7 @@ import (
 // usePrevious takes from the previous output what the sources do not know: its
 // lock, which is newer than theirs, and the versions that it holds.
 func (j *job) usePrevious(p *pack) error {
-	if j.output == "" {
+	if !j.hasOutput(p) {
 		return nil
 	}
 	if err := j.useFile(p, j.target(p, j.lockFile(p)), j.lockFile(p)); err != nil {
@@ -37,6 +36,14 @@ func (j *job) usePrevious(p *pack) error {
 			return j.useVersions(p, path)
 		}
 		return nil
+	})
+}
+
+// hasOutput tells whether the output holds what came of a package in a previous
+// run: one that it shares with another package says of neither what it is.
+func (j *job) hasOutput(p *pack) bool {
+	return j.output != "" && !slices.ContainsFunc(j.packs, func(other *pack) bool {
+		return other != p && j.target(other, j.lockFile(other)) == j.target(p, j.lockFile(p))
 	})
 }
 
@@ -73,6 +80,8 @@ func (j *job) useVersions(p *pack, path string) error {
 	if err != nil {
 		return err
 	}
+	// What has no source any more is named in a warning, and stays as it is.
+	hasSource := slices.ContainsFunc(p.inputs, func(in manifest.Input) bool { return j.target(p, in.Path) == path })
 	for _, o := range list.Objects {
 		if version.IsFrozen(o) && len(list.Objects) == 1 {
 			rel, err := filepath.Rel(j.target(p, p.dir), path)
@@ -81,7 +90,7 @@ func (j *job) useVersions(p *pack, path string) error {
 			}
 			return j.useFile(p, path, filepath.Join(p.dir, rel))
 		}
-		if _, ok := version.IsVersion(o); ok {
+		if _, ok := version.IsVersion(o); ok && hasSource {
 			p.versions = append(p.versions, o)
 		}
 	}
@@ -101,13 +110,14 @@ func (j *job) readCommitted(ctx context.Context, p *pack) error {
 		return ctx.Err() // no git, or no repository: then every run counts
 	}
 	data, ok := r.committed(ctx, filepath.Base(path))
-	if !ok || bytes.Equal(data, p.inputs[i].Data) {
+	if !ok {
 		return ctx.Err()
 	}
+	// What was committed broken is mended now; then it is as if it was not there.
 	if p.committed, err = lock.Parse(data); err != nil {
-		return fmt.Errorf("%s, as it was committed: %w", path, err)
+		p.committed = nil
 	}
-	return nil
+	return ctx.Err()
 }
 
 // previous gives what finds objects of the previous output. In place, that is
