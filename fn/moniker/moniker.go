@@ -10,6 +10,7 @@
 package moniker
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -44,8 +45,12 @@ type Config struct {
 	Cluster     string `json:"cluster" doc:"the cluster in Spinnaker's sense; by default the kind and name of each object, such as deployment my-app"`
 	Stack       string `json:"stack" doc:"the stack, such as prod"`
 	Detail      string `json:"detail" doc:"free detail"`
+	// Derive reads from names what is not said.
+	Derive bool `json:"derive" doc:"where no application is given, take it from each name by Frigga's grammar (app-stack-detail-v003), and the sequence too"`
 	// ManagedBy is the value of the label app.kubernetes.io/managed-by.
 	ManagedBy string `json:"managedBy" default:"belay" doc:"the value of the label app.kubernetes.io/managed-by"`
+	// ManagedBySuffix is appended to ManagedBy behind a dash.
+	ManagedBySuffix string `json:"managedBySuffix" doc:"what is appended to managedBy behind a dash, to tell several installations apart"`
 	// Labels and TemplateLabels switch labels on, on objects and on pod
 	// templates; the second needs the first.
 	Labels         bool `json:"labels" default:"true" doc:"write the labels app.kubernetes.io/name, app.kubernetes.io/managed-by and moniker.spinnaker.io/sequence"`
@@ -58,12 +63,20 @@ var labelValue = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-
 // https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
 func (c Config) Validate() error {
 	var errs []error
-	for _, f := range []struct{ path, value string }{{"moniker.application", c.Application}, {"moniker.managedBy", c.ManagedBy}} {
+	for _, f := range []struct{ path, value string }{{"moniker.application", c.Application}, {"moniker.managedBy", c.managedBy()}} {
 		if c.Labels && !labelValue.MatchString(f.value) {
 			errs = append(errs, fmt.Errorf("%s: %q cannot be the value of a label (up to 63 letters, digits, -, _ and .)", f.path, f.value))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// managedBy gives the value of the label app.kubernetes.io/managed-by.
+func (c Config) managedBy() string {
+	if c.ManagedBySuffix == "" {
+		return c.ManagedBy
+	}
+	return c.ManagedBy + "-" + c.ManagedBySuffix
 }
 
 // Annotate writes the monikers of all objects. Findings are added to
@@ -98,21 +111,27 @@ type mark struct {
 }
 
 func (a annotator) annotate() {
-	sequence := a.sequence()
+	sequence, application := a.sequence(), a.application()
 	annotations := []mark{
-		{Application, a.cfg.Application, true},
+		{Application, application, true},
 		{Cluster, a.cluster(), true},
 		{Stack, a.cfg.Stack, true},
 		{Detail, a.cfg.Detail, true},
 		{Sequence, sequence, false},
 	}
 	labels := []mark{
-		{nameLabel, a.cfg.Application, true},
-		{managedByLabel, a.cfg.ManagedBy, false},
+		{nameLabel, application, true},
+		{managedByLabel, a.cfg.managedBy(), false},
 		{Sequence, sequence, false},
 	}
 	root := a.object.Root()
 	a.write(root, "annotations", annotations)
+	if !labelValue.MatchString(application) {
+		labels[0].value = ""
+		if a.cfg.Labels {
+			a.report(manifest.Info, fmt.Sprintf("the label %s is not written: %q is longer than a label may be, or has other characters", nameLabel, application))
+		}
+	}
 	if a.cfg.Labels {
 		a.write(root, "labels", a.harmless(root, a.object.ID.Kind == "Pod", labels))
 	}
@@ -126,21 +145,53 @@ func (a annotator) annotate() {
 	}
 }
 
+// application gives what the object belongs to: what an annotation on it says,
+// else the configuration, else its name.
+func (a annotator) application() string {
+	if own := unquoted(a.object.Annotation(Application)); own != "" {
+		return own
+	}
+	if a.cfg.Application == "" && a.cfg.Derive {
+		return ParseName(a.name()).App
+	}
+	return a.cfg.Application
+}
+
+// unquoted gives a value without the JSON quotes that Spinnaker once wrote.
+// https://github.com/spinnaker/clouddriver/blob/master/clouddriver-kubernetes/src/main/java/com/netflix/spinnaker/clouddriver/kubernetes/description/manifest/KubernetesManifestAnnotater.java
+func unquoted(value string) string {
+	var s string
+	if strings.HasPrefix(value, `"`) && json.Unmarshal([]byte(value), &s) == nil {
+		return s
+	}
+	return value
+}
+
+// name gives the unversioned name of the object.
+func (a annotator) name() string {
+	if base := unquoted(a.object.Annotation(artifactName)); base != "" && a.object.Annotation(artifactVersion) != "" {
+		return base
+	}
+	return a.object.ID.Name
+}
+
 // sequence gives the number of the version that the object is; "" for none.
 func (a annotator) sequence() string {
-	label := a.object.Annotation(artifactVersion)
+	label := unquoted(a.object.Annotation(artifactVersion))
 	if n, err := strconv.Atoi(strings.TrimPrefix(label, "v")); err == nil && strings.HasPrefix(label, "v") {
 		return strconv.Itoa(n)
+	}
+	if n := ParseName(a.object.ID.Name); a.cfg.Derive && label == "" && n.Sequence >= 0 {
+		return strconv.Itoa(n.Sequence)
 	}
 	return ""
 }
 
 // cluster gives the kind and the unversioned name, as Spinnaker does.
 func (a annotator) cluster() string {
-	o := a.object
-	name := o.ID.Name
-	if o.Annotation(artifactVersion) != "" && o.Annotation(artifactName) != "" {
-		name = o.Annotation(artifactName)
+	o, name := a.object, a.name()
+	if n := ParseName(name); a.cfg.Derive && n.Cluster != "" {
+		name = n.Cluster
 	}
 	if a.cfg.Cluster != "" {
 		return a.cfg.Cluster

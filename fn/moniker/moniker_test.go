@@ -121,6 +121,50 @@ func TestAnnotate(t *testing.T) {
 			want:  map[string]string{"metadata.labels[app.kubernetes.io/managed-by]": "Helm"},
 			notes: 1,
 		},
+		"an application of one's own, in quotes": {
+			in: deploy("  annotations: {moniker.spinnaker.io/application: '\"own\"'}\n", "", ""),
+			want: map[string]string{
+				"metadata.annotations[moniker.spinnaker.io/application]":               `"own"`,
+				"metadata.labels[app.kubernetes.io/name]":                              "own",
+				"spec.template.metadata.annotations[moniker.spinnaker.io/application]": "own",
+			},
+		},
+		"an application that is no label": {
+			in:    deploy("  annotations: {moniker.spinnaker.io/application: a b}\n", "", ""),
+			want:  map[string]string{"metadata.labels[app.kubernetes.io/name]": "", "metadata.labels[app.kubernetes.io/managed-by]": "belay"},
+			notes: 1,
+		},
+		"suffix": {
+			cfg:  func(c *Config) { c.ManagedBy, c.ManagedBySuffix = "spinnaker", "eu" },
+			in:   deploy("", "", ""),
+			want: map[string]string{"metadata.labels[app.kubernetes.io/managed-by]": "spinnaker-eu"},
+		},
+		"derived": {
+			cfg: func(c *Config) { c.Application, c.Derive = "", true },
+			in:  strings.Replace(deploy("", "", ""), "name: web", "name: shop-prod-blue-v003", 1),
+			want: map[string]string{
+				"metadata.annotations[moniker.spinnaker.io/application]": "shop",
+				"metadata.annotations[moniker.spinnaker.io/cluster]":     "deployment shop-prod-blue",
+				"metadata.annotations[moniker.spinnaker.io/sequence]":    "3",
+				"metadata.annotations[moniker.spinnaker.io/stack]":       "",
+				"metadata.labels[moniker.spinnaker.io/sequence]":         "3",
+				"metadata.labels[app.kubernetes.io/name]":                "shop",
+			},
+		},
+		"not derived where it is given": {
+			cfg:  func(c *Config) { c.Derive = true },
+			in:   strings.Replace(deploy("", "", ""), "name: web", "name: other-prod", 1),
+			want: map[string]string{"metadata.annotations[moniker.spinnaker.io/application]": "shop"},
+		},
+		"derived from a system name": {
+			cfg:  func(c *Config) { c.Application, c.Derive = "", true },
+			in:   "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: 'system:node-v002'}\n",
+			want: map[string]string{"metadata.annotations[moniker.spinnaker.io/application]": "system", "metadata.annotations[moniker.spinnaker.io/cluster]": "clusterRole system:node", "metadata.annotations[moniker.spinnaker.io/sequence]": "2"},
+		},
+		"a CronJob's pods": {
+			in:   "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: n}\nspec: {jobTemplate: {spec: {template: {spec: {containers: [{name: a}]}}}}}\n",
+			want: map[string]string{"spec.jobTemplate.spec.template.metadata.annotations[moniker.spinnaker.io/cluster]": "cronJob n"},
+		},
 		"ignored": {in: deploy("  annotations: {caching.spinnaker.io/ignore: \"true\"}\n", "", ""), want: map[string]string{"metadata.labels": ""}},
 		"local":   {in: deploy("  annotations: {config.kubernetes.io/local-config: \"true\"}\n", "", ""), want: map[string]string{"metadata.labels": ""}},
 	}
