@@ -106,7 +106,7 @@ func newRoot(env Env) *cobra.Command {
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newHydrate(env), newCheck(env), newDiff(env), newImages(env), newHistory(env), newRollback(env), newLock(env), newInit(env), newVersion(env))
+	root.AddCommand(newHydrate(env), newCheck(env), newDiff(env), newImages(env), newHistory(env), newRollback(env), newStatus(env), newLock(env), newInit(env), newVersion(env))
 	return root
 }
 
