@@ -13,6 +13,7 @@ import (
 	"github.com/belay-krm/belay/fn/digest"
 	"github.com/belay-krm/belay/fn/manifest"
 	"github.com/belay-krm/belay/fn/moniker"
+	"github.com/belay-krm/belay/fn/strategy"
 	"github.com/belay-krm/belay/fn/version"
 )
 
@@ -25,8 +26,11 @@ const (
 // A Config joins the configurations of the steps. Get one from [ParseConfig],
 // which fills in defaults and checks values.
 type Config struct {
-	Digests  digest.Config  `json:"digests"`
-	Versions version.Config `json:"versions"`
+	Digests  digest.Config   `json:"digests"`
+	Versions version.Config  `json:"versions"`
+	Strategy strategy.Config `json:"strategy"`
+	// Record is the file that runs on files append a line to; "" for none.
+	Record string `json:"record" doc:"path, beside this file, of the audit record: each run on files appends a CloudEvent to it, one line of JSON"`
 	// Moniker is nil when no monikers are to be written.
 	Moniker *moniker.Config `json:"moniker"`
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/belay-krm/belay/fn/digest"
 	"github.com/belay-krm/belay/fn/manifest"
 	"github.com/belay-krm/belay/fn/moniker"
+	"github.com/belay-krm/belay/fn/strategy"
 	"github.com/belay-krm/belay/fn/version"
 )
 
@@ -22,6 +23,7 @@ func wantDefaults() Config {
 	return Config{
 		Digests:  digest.Config{Mode: "missing", Tag: "keep", Jobs: 16, Network: digest.NetworkConfig{Timeout: 10, Deadline: 300}},
 		Versions: version.Config{Naming: "hash", Immutable: true, Unreferenced: "keep", Hash: "belay", Source: "rename", Audit: "warn"},
+		Strategy: strategy.Config{Deployer: "none"},
 	}
 }
 

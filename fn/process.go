@@ -10,6 +10,8 @@ import (
 	"github.com/belay-krm/belay/fn/lock"
 	"github.com/belay-krm/belay/fn/manifest"
 	"github.com/belay-krm/belay/fn/moniker"
+	"github.com/belay-krm/belay/fn/strategy"
+	"github.com/belay-krm/belay/fn/traffic"
 	"github.com/belay-krm/belay/fn/version"
 )
 
@@ -50,11 +52,12 @@ type Options struct {
 type Report struct {
 	Digests  digest.Stats
 	Versions version.Stats
+	Traffic  traffic.Stats
 }
 
-// Process hydrates a list: it pins images, then names versions, so that a
-// version's hash covers what is shipped, then annotates, since annotations are
-// not content. Findings are added to list.Results. Where one of them is an
+// Process hydrates a list: it pins images and attaches load balancers, then names
+// versions, so that a version's hash covers what is shipped, then annotates, since
+// annotations are not content. Findings are added to list.Results. Where one of them is an
 // error ([manifest.List.Failed]), the edits are half done and must not be
 // written.
 func Process(ctx context.Context, list *manifest.List, cfg Config, opt Options) Report {
@@ -72,6 +75,10 @@ func Process(ctx context.Context, list *manifest.List, cfg Config, opt Options) 
 	if opt.Partial {
 		keepImages(locks, before)
 	}
+	strategy.Check(list)
+	strategy.Carry(list, opt.replicasFrom)
+	// Labels of pods are content: they come before versions are named by it.
+	rep.Traffic = traffic.Attach(list, version.IsFrozen)
 	rep.Versions = version.Rename(list, cfg.Versions, locks, version.Options{
 		Durable: func(pkg string) bool { return opt.Durable || isDurable(list, pkg) },
 		Path:    func(file string) string { return path.Join(path.Dir(opt.lockFile()), file) },
@@ -83,11 +90,29 @@ func Process(ctx context.Context, list *manifest.List, cfg Config, opt Options) 
 	if cfg.Moniker != nil {
 		moniker.Annotate(list, *cfg.Moniker)
 	}
+	strategy.Translate(list, cfg.Strategy)
 	if !list.Failed() {
 		warnJobs(list, opt.Previous)
 		writeLocks(list, locks, opt)
 	}
 	return rep
+}
+
+// replicasFrom gives the object of the previous output whose number of replicas
+// an object takes over: itself, or its current version; nil for none.
+func (opt Options) replicasFrom(o *manifest.Object) *manifest.Object {
+	if opt.Previous == nil {
+		return nil
+	}
+	if before := opt.Previous(o); before != nil {
+		return before
+	}
+	for _, v := range opt.Versions {
+		if v.ID.Kind == o.ID.Kind && v.ID.Group() == o.ID.Group() && v.ID.Namespace == o.ID.Namespace && v.Annotation(version.NameAnnotation) == o.ID.Name {
+			return v
+		}
+	}
+	return nil
 }
 
 // lockFile gives the path of a new lock.

@@ -44,6 +44,9 @@ func hydrateList(ctx context.Context, env Env, list *manifest.List) error {
 	if err != nil {
 		return refuse(env, p, list, err)
 	}
+	if cfg.Record != "" {
+		list.Report(manifest.Result{Severity: manifest.Warning, Message: "record: says nothing to a function, which writes no files (belay hydrate does)"})
+	}
 	net := newClients(env)
 	progress := newProgress(env)
 	opt := fn.Options{Progress: progress.part()}

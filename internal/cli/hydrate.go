@@ -33,6 +33,8 @@ type job struct {
 	verbose bool
 	format  string
 	offline bool // ask no registry
+	// recordTo is the file of --record; "" for that of the configuration.
+	recordTo string
 
 	// resourceList is set when stdin held one.
 	resourceList bool
@@ -97,11 +99,13 @@ stdout.`,
 	}
 	j.flags(cmd, "text", "github")
 	cmd.Flags().StringVarP(&j.output, "output", "o", "", "`DIR` to write to, in place of changing the files")
+	cmd.Flags().StringVar(&j.recordTo, "record", "", "audit record: `FILE` to append a line of JSON to, in place of what the configuration says")
 	return cmd
 }
 
 func (j *job) hydrate(ctx context.Context) error {
-	p := j.printer(time.Now())
+	start := time.Now()
+	p := j.printer(start)
 	if j.stream() {
 		return j.hydrateStream(ctx, p)
 	}
@@ -110,13 +114,16 @@ func (j *job) hydrate(ctx context.Context) error {
 	}
 	p.findings(j.lists()...)
 	if j.failed() {
-		return errFindings
+		return j.recordFailure(start)
 	}
 	changes, err := j.changes()
 	if err != nil {
 		return err
 	}
 	if err := writeAll(changes); err != nil {
+		return err
+	}
+	if err := j.record(start, false); err != nil {
 		return err
 	}
 	j.warnStale(changes)

@@ -61,7 +61,11 @@ func sampleConfig() string {
 		if strings.Contains(o.Path, "[]") {
 			continue // of the mappings of a list: see the README
 		}
-		step, key, _ := strings.Cut(o.Path, ".")
+		step, key, isStep := strings.Cut(o.Path, ".")
+		if !isStep {
+			fmt.Fprintf(&b, "  # %s: %s # %s\n", step, o.Default, o.Doc)
+			continue
+		}
 		if step != section {
 			section = step
 			lead := ""

@@ -20,7 +20,7 @@ func (j *job) hydrateStream(ctx context.Context, p printer) error {
 	list := j.packs[0].list
 	p.findings(list)
 	if list.Failed() {
-		return errFindings
+		return j.recordFailure(p.start)
 	}
 	out, err := j.streamOutput()
 	if err != nil {
@@ -30,6 +30,9 @@ func (j *job) hydrateStream(ctx context.Context, p printer) error {
 		return err
 	}
 	if _, err := j.env.Stdout.Write(out); err != nil {
+		return err
+	}
+	if err := j.record(p.start, false); err != nil {
 		return err
 	}
 	p.summary(j.reports(), j.clients.Requests())
@@ -74,7 +77,7 @@ func (j *job) openStream() error {
 		return err
 	}
 	j.clients, j.progress = newClients(j.env), newProgress(j.env)
-	p := &pack{list: list, config: cfg}
+	p := &pack{list: list, config: cfg, inputs: []manifest.Input{{Path: "-", Data: list.Sources[0].Original()}}}
 	if j.config != "" {
 		p.configDir = filepath.Dir(j.config)
 	}

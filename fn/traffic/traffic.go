@@ -1,0 +1,154 @@
+// Package traffic gives the pods of a workload the labels that its load
+// balancers select, as Spinnaker does when it deploys.
+//
+// The annotation traffic.spinnaker.io/load-balancers names Services of the
+// package and namespace. Labels that are there with the same value are fine, so
+// that a second run changes nothing; what contradicts is an error, since no pod
+// could be selected.
+// https://spinnaker.io/docs/reference/providers/kubernetes-v2/#traffic
+package traffic
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/belay-krm/belay/fn/manifest"
+)
+
+// Annotation lists the load balancers of a workload, as a JSON list of "kind name".
+const Annotation = "traffic.spinnaker.io/load-balancers"
+
+const step = "attaching load balancers"
+
+// receives are the kinds that can be attached.
+// https://github.com/spinnaker/clouddriver/tree/master/clouddriver-kubernetes/src/main/java/com/netflix/spinnaker/clouddriver/kubernetes/op/handler
+var receives = map[string]bool{
+	"/Pod": true, "apps/ReplicaSet": true, "apps/DaemonSet": true, "apps/StatefulSet": true,
+	"apps/Deployment": true, "batch/Job": true, "batch/CronJob": true,
+}
+
+// Stats says what Attach did.
+type Stats struct {
+	// Labels counts the labels that were written.
+	Labels int
+}
+
+// Attach sets the labels that the annotations ask for. Objects that skip chooses
+// are left alone; skip may be nil. Findings are added to list.Results.
+func Attach(list *manifest.List, skip func(*manifest.Object) bool) Stats {
+	a := attacher{list: list}
+	for _, o := range list.Objects {
+		if o.Annotation(Annotation) != "" && !o.IsLocal() && !o.IsIgnored() && (skip == nil || !skip(o)) {
+			a.attach(o)
+		}
+	}
+	return a.stats
+}
+
+// An attacher is one run of Attach.
+type attacher struct {
+	list     *manifest.List
+	services map[serviceKey]*manifest.Object
+	stats    Stats
+}
+
+type serviceKey struct{ pkg, namespace, name string }
+
+// attach attaches one workload to all of its load balancers.
+func (a *attacher) attach(o *manifest.Object) {
+	if !receives[o.ID.Group()+"/"+o.ID.Kind] {
+		a.fail(o, fmt.Errorf("a %s has no pods of its own (the annotation is for Pod, ReplicaSet, DaemonSet, StatefulSet, Deployment, Job and CronJob)", o.ID.Kind))
+		return
+	}
+	balancers, err := parse(o.Annotation(Annotation))
+	if err != nil {
+		a.fail(o, err)
+		return
+	}
+	for _, name := range balancers {
+		service, err := a.find(o, name)
+		if err != nil {
+			a.fail(o, err)
+			continue
+		}
+		a.label(o, service)
+	}
+}
+
+// parse reads the list of an annotation.
+func parse(text string) ([]string, error) {
+	var out []string
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		return nil, fmt.Errorf(`%q is not a JSON list of strings, such as ["service my-service"]`, text)
+	}
+	return out, nil
+}
+
+// find gives the Service that "kind name" means.
+func (a *attacher) find(o *manifest.Object, balancer string) (*manifest.Object, error) {
+	parts := strings.Fields(balancer)
+	if len(parts) != 2 || balancer != parts[0]+" "+parts[1] {
+		return nil, fmt.Errorf(`%q is not a kind and a name with a blank between, such as "service my-service"`, balancer)
+	}
+	if !strings.EqualFold(parts[0], "service") {
+		return nil, fmt.Errorf("%q: kind %s balances no load, only a Service does", balancer, parts[0])
+	}
+	a.index()
+	service := a.services[serviceKey{o.Package, o.ID.Namespace, parts[1]}]
+	if service == nil {
+		where := ""
+		if o.ID.Namespace != "" {
+			where = " in the namespace " + o.ID.Namespace
+		}
+		return nil, fmt.Errorf("%q is not in the package%s (add the Service, or take it out of the annotation)", balancer, where)
+	}
+	if service.Root().Lookup("spec", "selector").Len() == 0 {
+		return nil, fmt.Errorf("%q selects no pods: its selector is empty", balancer)
+	}
+	return service, nil
+}
+
+// index finds the Services of the list, once.
+func (a *attacher) index() {
+	if a.services != nil {
+		return
+	}
+	a.services = map[serviceKey]*manifest.Object{}
+	for _, o := range a.list.Objects {
+		if o.ID.Kind == "Service" && o.ID.APIVersion == "v1" && !o.IsLocal() {
+			a.services[serviceKey{o.Package, o.ID.Namespace, o.ID.Name}] = o
+		}
+	}
+}
+
+// label gives the pods of a workload the labels that a Service selects.
+func (a *attacher) label(o, service *manifest.Object) {
+	holder := o.PodTemplate()
+	if holder == nil {
+		holder = o.Root() // a Pod
+		if o.ID.Kind != "Pod" {
+			a.fail(o, errors.New("has no pod template to label"))
+			return
+		}
+	}
+	for k, v := range service.Root().Lookup("spec", "selector").Pairs() {
+		have := holder.Lookup("metadata", "labels").Get(k.Value())
+		switch {
+		case have == nil:
+			if err := o.SetField(holder, v.Value(), "metadata", "labels", k.Value()); err != nil {
+				a.fail(o, err)
+				return
+			}
+			a.stats.Labels++
+		case have.Value() != v.Value():
+			a.fail(o, fmt.Errorf("the label %s is %q, and %s selects %q (change one of them)", k.Value(), have.Value(), service.ID, v.Value()))
+		}
+	}
+}
+
+func (a *attacher) fail(o *manifest.Object, err error) {
+	field := "metadata.annotations[" + Annotation + "]"
+	a.list.Report(manifest.Result{Severity: manifest.Error, Step: step, Object: o, Field: field, Line: o.Line(o.Find(field)), Message: err.Error()})
+}
