@@ -329,7 +329,11 @@ func follow(version, source *manifest.Object) {
 	for _, field := range []string{"labels", "annotations"} {
 		have, want := version.Root().Lookup("metadata", field), source.Root().Lookup("metadata", field)
 		for k, v := range want.Pairs() {
-			if key := k.Value(); field == "labels" {
+			key := k.Value()
+			if h := have.Get(key); h != nil && h.Value() == v.Value() {
+				continue
+			}
+			if field == "labels" {
 				version.SetLabel(key, v.Value())
 			} else if !isPrivate(key) && ofSource[key] != v.Value() {
 				version.SetAnnotation(key, v.Value())
