@@ -21,6 +21,7 @@ const (
 	Replace         = "strategy.spinnaker.io/replace"
 	ServerSideApply = "strategy.spinnaker.io/server-side-apply"
 	SourceCapacity  = "strategy.spinnaker.io/use-source-capacity"
+	History         = "strategy.spinnaker.io/max-version-history"
 )
 
 const step = "reading strategies"
@@ -109,7 +110,7 @@ var booleans = []string{Recreate, Replace, SourceCapacity, "strategy.spinnaker.i
 
 // known are all annotations that users write for Spinnaker.
 var known = slices.Concat(booleans, []string{
-	ServerSideApply, "strategy.spinnaker.io/max-version-history", "traffic.spinnaker.io/load-balancers",
+	ServerSideApply, History, "traffic.spinnaker.io/load-balancers",
 	"moniker.spinnaker.io/application", "moniker.spinnaker.io/cluster", "moniker.spinnaker.io/stack", "moniker.spinnaker.io/detail", "moniker.spinnaker.io/sequence",
 	"artifact.spinnaker.io/type", "artifact.spinnaker.io/name", "artifact.spinnaker.io/location", "artifact.spinnaker.io/version",
 })
@@ -125,6 +126,10 @@ func (t translator) check(key, value string) {
 		// versioned is read, and refused, where objects get their versions.
 		if value != "true" && value != "false" && key != "strategy.spinnaker.io/versioned" {
 			t.report(manifest.Error, key, fmt.Sprintf("%q is neither true nor false", value))
+		}
+	case key == History:
+		if n, err := strconv.Atoi(value); err != nil || n < 1 {
+			t.report(manifest.Error, key, fmt.Sprintf("%q is not the number of versions to keep, 1 or more", value))
 		}
 	case key == ServerSideApply:
 		if value != "true" && value != "false" && value != "force-conflicts" {

@@ -155,11 +155,9 @@ func (r *renamer) chosen(s *subject, selectors []func(*manifest.Object, string) 
 		return false
 	}
 	s.forced = forced
-	if text := o.Annotation(HistoryAnnotation); text != "" {
-		if s.history, err = strconv.Atoi(text); err != nil || s.history <= 0 {
-			r.report(o, manifest.Error, "metadata.annotations["+HistoryAnnotation+"]", fmt.Sprintf("%q is not the number of versions to keep, 1 or more", text))
-			return false
-		}
+	// What is no number is refused where strategies are read.
+	if n, err := strconv.Atoi(o.Annotation(HistoryAnnotation)); err == nil && n > 0 {
+		s.history = n
 	}
 	selected := func(chosen func(*manifest.Object, string) bool) bool { return chosen(o, s.base.Name) }
 	if len(selectors) > 0 && !forced && !slices.ContainsFunc(selectors, selected) {
