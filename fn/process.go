@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/belay-krm/belay/fn/digest"
@@ -76,9 +77,9 @@ func Process(ctx context.Context, list *manifest.List, cfg Config, opt Options) 
 		keepImages(locks, before)
 	}
 	strategy.Check(list)
-	strategy.Carry(list, opt.replicasFrom)
+	strategy.Carry(list, func(o *manifest.Object) *manifest.Object { return opt.replicasFrom(list, o) }, version.IsFrozen)
 	// Labels of pods are content: they come before versions are named by it.
-	rep.Traffic = traffic.Attach(list, version.IsFrozen)
+	rep.Traffic = traffic.Attach(list, traffic.Options{Skip: version.IsFrozen, DefaultNamespace: cfg.Versions.DefaultNamespace})
 	rep.Versions = version.Rename(list, cfg.Versions, locks, version.Options{
 		Durable: func(pkg string) bool { return opt.Durable || isDurable(list, pkg) },
 		Path:    func(file string) string { return path.Join(path.Dir(opt.lockFile()), file) },
@@ -99,20 +100,18 @@ func Process(ctx context.Context, list *manifest.List, cfg Config, opt Options) 
 }
 
 // replicasFrom gives the object of the previous output whose number of replicas
-// an object takes over: itself, or its current version; nil for none.
-func (opt Options) replicasFrom(o *manifest.Object) *manifest.Object {
-	if opt.Previous == nil {
-		return nil
-	}
-	if before := opt.Previous(o); before != nil {
-		return before
-	}
-	for _, v := range opt.Versions {
-		if v.ID.Kind == o.ID.Kind && v.ID.Group() == o.ID.Group() && v.ID.Namespace == o.ID.Namespace && v.Annotation(version.NameAnnotation) == o.ID.Name {
+// an object takes over: its current version, or itself; nil for none.
+func (opt Options) replicasFrom(list *manifest.List, o *manifest.Object) *manifest.Object {
+	for _, v := range slices.Concat(opt.Versions, list.Objects) {
+		if _, is := version.IsVersion(v); is && v != o && v.ID.Kind == o.ID.Kind && v.ID.Group() == o.ID.Group() && v.ID.Namespace == o.ID.Namespace &&
+			v.Package == o.Package && v.Annotation(version.NameAnnotation) == o.ID.Name && v.Annotation(version.RetainedAnnotation) == "" {
 			return v
 		}
 	}
-	return nil
+	if opt.Previous == nil {
+		return nil
+	}
+	return opt.Previous(o)
 }
 
 // lockFile gives the path of a new lock.

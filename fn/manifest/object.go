@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -90,9 +91,19 @@ func (o *Object) Changed() bool { return o.dirty() }
 // Name gives the present name of the object, which Rename changes.
 func (o *Object) Name() string { return scalarText(o.root.Lookup("metadata", "name")) }
 
-// Annotation gives the value of an annotation; "" where it is missing.
+// Annotation gives the value of an annotation; "" where it is missing. Those of
+// Spinnaker are read without the JSON quotes that it once wrote around them.
+// https://github.com/spinnaker/clouddriver/blob/master/clouddriver-kubernetes/src/main/java/com/netflix/spinnaker/clouddriver/kubernetes/description/manifest/KubernetesManifestAnnotater.java
 func (o *Object) Annotation(key string) string {
-	return scalarText(o.root.Lookup("metadata", "annotations").Get(key))
+	value := scalarText(o.root.Lookup("metadata", "annotations").Get(key))
+	if !strings.HasPrefix(value, `"`) || !strings.Contains(key, ".spinnaker.io/") {
+		return value
+	}
+	var s string
+	if err := json.Unmarshal([]byte(value), &s); err != nil {
+		return value
+	}
+	return s
 }
 
 // Label gives the value of a label; "" where it is missing.

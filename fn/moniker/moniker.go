@@ -10,7 +10,7 @@
 package moniker
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -63,7 +63,7 @@ var labelValue = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-
 // https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
 func (c Config) Validate() error {
 	var errs []error
-	for _, f := range []struct{ path, value string }{{"moniker.application", c.Application}, {"moniker.managedBy", c.managedBy()}} {
+	for _, f := range []struct{ path, value string }{{"moniker.application", c.Application}, {"moniker.managedBy and managedBySuffix", c.managedBy()}} {
 		if c.Labels && !labelValue.MatchString(f.value) {
 			errs = append(errs, fmt.Errorf("%s: %q cannot be the value of a label (up to 63 letters, digits, -, _ and .)", f.path, f.value))
 		}
@@ -111,18 +111,21 @@ type mark struct {
 }
 
 func (a annotator) annotate() {
-	sequence, application := a.sequence(), a.application()
+	sequence, derived := a.sequence()
+	application := a.application()
+	// What the object says of itself holds for its pods too.
+	own := func(key, value string) mark { return mark{key, cmp.Or(a.object.Annotation(key), value), true} }
 	annotations := []mark{
 		{Application, application, true},
-		{Cluster, a.cluster(), true},
-		{Stack, a.cfg.Stack, true},
-		{Detail, a.cfg.Detail, true},
-		{Sequence, sequence, false},
+		own(Cluster, a.cluster()),
+		own(Stack, a.cfg.Stack),
+		own(Detail, a.cfg.Detail),
+		{Sequence, sequence, derived},
 	}
 	labels := []mark{
 		{nameLabel, application, true},
 		{managedByLabel, a.cfg.managedBy(), false},
-		{Sequence, sequence, false},
+		{Sequence, sequence, derived},
 	}
 	root := a.object.Root()
 	a.write(root, "annotations", annotations)
@@ -148,7 +151,7 @@ func (a annotator) annotate() {
 // application gives what the object belongs to: what an annotation on it says,
 // else the configuration, else its name.
 func (a annotator) application() string {
-	if own := unquoted(a.object.Annotation(Application)); own != "" {
+	if own := a.object.Annotation(Application); own != "" {
 		return own
 	}
 	if a.cfg.Application == "" && a.cfg.Derive {
@@ -157,34 +160,31 @@ func (a annotator) application() string {
 	return a.cfg.Application
 }
 
-// unquoted gives a value without the JSON quotes that Spinnaker once wrote.
-// https://github.com/spinnaker/clouddriver/blob/master/clouddriver-kubernetes/src/main/java/com/netflix/spinnaker/clouddriver/kubernetes/description/manifest/KubernetesManifestAnnotater.java
-func unquoted(value string) string {
-	var s string
-	if strings.HasPrefix(value, `"`) && json.Unmarshal([]byte(value), &s) == nil {
-		return s
-	}
-	return value
-}
-
 // name gives the unversioned name of the object.
 func (a annotator) name() string {
-	if base := unquoted(a.object.Annotation(artifactName)); base != "" && a.object.Annotation(artifactVersion) != "" {
+	if base := a.object.Annotation(artifactName); base != "" && a.object.Annotation(artifactVersion) != "" {
 		return base
 	}
 	return a.object.ID.Name
 }
 
-// sequence gives the number of the version that the object is; "" for none.
-func (a annotator) sequence() string {
-	label := unquoted(a.object.Annotation(artifactVersion))
+// sequence gives the number of the version that the object is; "" for none. One
+// that is derived does not take the place of one that is there.
+func (a annotator) sequence() (sequence string, derived bool) {
+	label := a.object.Annotation(artifactVersion)
 	if n, err := strconv.Atoi(strings.TrimPrefix(label, "v")); err == nil && strings.HasPrefix(label, "v") {
-		return strconv.Itoa(n)
+		return strconv.Itoa(n), false
 	}
-	if n := ParseName(a.object.ID.Name); a.cfg.Derive && label == "" && n.Sequence >= 0 {
-		return strconv.Itoa(n.Sequence)
+	if !a.cfg.Derive || label != "" {
+		return "", false
 	}
-	return ""
+	if revision := a.object.Annotation("deployment.kubernetes.io/revision"); revision != "" && a.object.ID.Kind == "ReplicaSet" {
+		return revision, true
+	}
+	if n := ParseName(a.object.ID.Name); n.Sequence >= 0 {
+		return strconv.Itoa(n.Sequence), true
+	}
+	return "", false
 }
 
 // cluster gives the kind and the unversioned name, as Spinnaker does.

@@ -11,6 +11,7 @@ package status
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/belay-krm/belay/fn/manifest"
 )
@@ -29,6 +30,9 @@ func (s Status) Stable() bool { return s.Reason == "" }
 // Of gives the status of a live object, as kubectl get -o yaml shows it.
 func Of(o *manifest.Object) Status {
 	rule := ruleOf(o.ID)
+	if rule == nil && strings.HasSuffix(o.ID.Kind, "List") && o.Root().Get("items").IsSequence() {
+		return Status{Known: true, Reason: "its items were not looked at (kubectl get -o yaml gives a List, which is read)"}
+	}
 	if rule == nil {
 		return Status{}
 	}
@@ -37,11 +41,15 @@ func Of(o *manifest.Object) Status {
 		return Status{Known: true, Reason: "it is being deleted"}
 	}
 	seen, wanted := number(root, "status", "observedGeneration"), number(root, "metadata", "generation")
-	if seen.there && seen.n < wanted.n {
+	_, hasController := controlled[o.ID.Kind]
+	if hasController && wanted.there && seen.n < wanted.n {
 		return Status{Known: true, Reason: "its controller has not seen the last change yet"}
 	}
 	return Status{Known: true, Reason: rule(root)}
 }
+
+// controlled are the kinds whose controllers say which generation they have seen.
+var controlled = map[string]struct{}{"Deployment": {}, "DaemonSet": {}, "StatefulSet": {}, "ReplicaSet": {}}
 
 // ruleOf gives the rule of a kind; nil for none. A rule gives the reason why an
 // object is not stable.

@@ -51,6 +51,7 @@ func Translate(list *manifest.List, cfg Config) {
 		}
 		t := translator{list: list, object: o}
 		t.write(cfg.Deployer, t.verdict())
+		t.missLeft(cfg.Deployer)
 	}
 }
 
@@ -58,12 +59,12 @@ func Translate(list *manifest.List, cfg Config) {
 // that are none of its annotations.
 func Check(list *manifest.List) {
 	for _, o := range list.Objects {
-		if o.IsLocal() {
+		if o.IsLocal() || o.IsIgnored() {
 			continue
 		}
 		t := translator{list: list, object: o}
-		for k, v := range o.Root().Lookup("metadata", "annotations").Pairs() {
-			t.check(k.Value(), v.Value())
+		for k := range o.Root().Lookup("metadata", "annotations").Pairs() {
+			t.check(k.Value(), o.Annotation(k.Value()))
 		}
 	}
 }
@@ -74,9 +75,10 @@ var scaled = []string{"Deployment", "ReplicaSet", "StatefulSet"}
 // Carry gives the objects that ask for it the number of replicas that they have
 // in the previous output. previous gives an object of it, and nil where there is
 // none.
-func Carry(list *manifest.List, previous func(*manifest.Object) *manifest.Object) {
+// Objects that skip chooses are left alone.
+func Carry(list *manifest.List, previous func(*manifest.Object) *manifest.Object, skip func(*manifest.Object) bool) {
 	for _, o := range list.Objects {
-		if o.Annotation(SourceCapacity) != "true" || o.IsLocal() || o.IsIgnored() {
+		if o.Annotation(SourceCapacity) != "true" || o.IsLocal() || o.IsIgnored() || skip(o) {
 			continue
 		}
 		t := translator{list: list, object: o}
@@ -125,7 +127,7 @@ func (t translator) check(key, value string) {
 	case slices.Contains(booleans, key):
 		// versioned is read, and refused, where objects get their versions.
 		if value != "true" && value != "false" && key != "strategy.spinnaker.io/versioned" {
-			t.report(manifest.Error, key, fmt.Sprintf("%q is neither true nor false", value))
+			t.report(manifest.Error, key, fmt.Sprintf("%q is neither true nor false (write one of them, in quotes)", value))
 		}
 	case key == History:
 		if n, err := strconv.Atoi(value); err != nil || n < 1 {
@@ -135,29 +137,32 @@ func (t translator) check(key, value string) {
 		if value != "true" && value != "false" && value != "force-conflicts" {
 			t.report(manifest.Error, key, fmt.Sprintf("%q is none of true, false and force-conflicts", value))
 		}
-	case slices.Contains([]string{"strategy.spinnaker.io", "traffic.spinnaker.io", "caching.spinnaker.io", "moniker.spinnaker.io"}, prefix) && !slices.Contains(known, key):
+	case slices.Contains([]string{"strategy.spinnaker.io", "traffic.spinnaker.io", "caching.spinnaker.io", "moniker.spinnaker.io", "artifact.spinnaker.io"}, prefix) && !slices.Contains(known, key):
 		t.report(manifest.Warning, key, "is no annotation of Spinnaker's, and says nothing (the known ones are in docs/spinnaker.md)")
 	}
 }
 
+// asked are the annotations that ask for a verdict, the strongest first.
+var asked = []struct {
+	key string
+	v   verdict
+}{{Recreate, recreate}, {Replace, replace}, {ServerSideApply, serverSide}}
+
 // verdict gives the strategy that comes first, and reports those that it hides.
 func (t translator) verdict() verdict {
 	o := t.object
-	var asked []string
+	var hidden []string
 	v := apply
-	for _, s := range []struct {
-		key string
-		v   verdict
-	}{{Recreate, recreate}, {Replace, replace}, {ServerSideApply, serverSide}} {
+	for _, s := range asked {
 		value := o.Annotation(s.key)
 		if value != "true" && (s.key != ServerSideApply || value != "force-conflicts") {
 			continue
 		}
-		asked = append(asked, s.key)
+		hidden = append(hidden, s.key)
 		v = max(v, s.v)
 	}
-	if len(asked) > 1 {
-		t.report(manifest.Warning, asked[0], "comes before "+strings.Join(asked[1:], " and ")+", which says nothing here (keep one of them)")
+	if len(hidden) > 1 {
+		t.report(manifest.Warning, hidden[0], "comes before "+strings.Join(hidden[1:], " and ")+", which says nothing here (keep one of them)")
 	}
 	return v
 }
@@ -213,9 +218,28 @@ func (t translator) write(deployer string, v verdict) {
 	}
 }
 
+// missLeft reports what a deployer is told although the strategy says false: an
+// earlier run may have written it.
+func (t translator) missLeft(deployer string) {
+	for _, s := range asked {
+		if t.object.Annotation(s.key) != "false" {
+			continue
+		}
+		for _, tr := range translations[deployer][s.v] {
+			options := strings.Split(strings.ReplaceAll(t.object.Annotation(tr.key), " ", ""), ",")
+			if tr.key != "" && slices.Contains(options, tr.value) && t.verdict() == apply {
+				t.report(manifest.Warning, tr.key, fmt.Sprintf("has %s, although %s is false (remove one of them)", tr.value, s.key))
+			}
+		}
+	}
+}
+
 // addToList adds an option to a list of them, unless one of its name is there.
 func (t translator) addToList(tr translation, have string) {
 	name, _, _ := strings.Cut(tr.value, "=")
+	if tr.value == "ServerSideApply=true" && strings.Contains(have, "Replace=true") {
+		t.report(manifest.Warning, tr.key, "has Replace=true, before which the server-side apply of Spinnaker's strategy says nothing (remove one of them)")
+	}
 	for option := range strings.SplitSeq(have, ",") {
 		option = strings.TrimSpace(option)
 		if option == tr.value {

@@ -9,6 +9,7 @@
 package traffic
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,12 +36,21 @@ type Stats struct {
 	Labels int
 }
 
-// Attach sets the labels that the annotations ask for. Objects that skip chooses
-// are left alone; skip may be nil. Findings are added to list.Results.
-func Attach(list *manifest.List, skip func(*manifest.Object) bool) Stats {
-	a := attacher{list: list}
+// Options are what Attach is given.
+type Options struct {
+	// Skip, if not nil, chooses objects that are left alone.
+	Skip func(*manifest.Object) bool
+	// DefaultNamespace is the one that an absent namespace stands for.
+	DefaultNamespace string
+}
+
+// Attach sets the labels that the annotations ask for. Findings are added to
+// list.Results.
+func Attach(list *manifest.List, opt Options) Stats {
+	a := attacher{list: list, opt: opt}
 	for _, o := range list.Objects {
-		if o.Annotation(Annotation) != "" && !o.IsLocal() && !o.IsIgnored() && (skip == nil || !skip(o)) {
+		asks := o.Root().Lookup("metadata", "annotations").Get(Annotation) != nil
+		if asks && !o.IsLocal() && !o.IsIgnored() && (opt.Skip == nil || !opt.Skip(o)) {
 			a.attach(o)
 		}
 	}
@@ -50,6 +60,7 @@ func Attach(list *manifest.List, skip func(*manifest.Object) bool) Stats {
 // An attacher is one run of Attach.
 type attacher struct {
 	list     *manifest.List
+	opt      Options
 	services map[serviceKey]*manifest.Object
 	stats    Stats
 }
@@ -81,7 +92,7 @@ func (a *attacher) attach(o *manifest.Object) {
 func parse(text string) ([]string, error) {
 	var out []string
 	if err := json.Unmarshal([]byte(text), &out); err != nil {
-		return nil, fmt.Errorf(`%q is not a JSON list of strings, such as ["service my-service"]`, text)
+		return nil, fmt.Errorf(`%q is not a JSON list of strings (write '["service my-service"]')`, text)
 	}
 	return out, nil
 }
@@ -90,13 +101,13 @@ func parse(text string) ([]string, error) {
 func (a *attacher) find(o *manifest.Object, balancer string) (*manifest.Object, error) {
 	parts := strings.Fields(balancer)
 	if len(parts) != 2 || balancer != parts[0]+" "+parts[1] {
-		return nil, fmt.Errorf(`%q is not a kind and a name with a blank between, such as "service my-service"`, balancer)
+		return nil, fmt.Errorf(`%q is not a kind and a name with a blank between (write "service my-service")`, balancer)
 	}
 	if !strings.EqualFold(parts[0], "service") {
-		return nil, fmt.Errorf("%q: kind %s balances no load, only a Service does", balancer, parts[0])
+		return nil, fmt.Errorf("%q: kind %s balances no load (name a Service)", balancer, parts[0])
 	}
 	a.index()
-	service := a.services[serviceKey{o.Package, o.ID.Namespace, parts[1]}]
+	service := a.services[serviceKey{o.Package, cmp.Or(o.ID.Namespace, a.opt.DefaultNamespace), parts[1]}]
 	if service == nil {
 		where := ""
 		if o.ID.Namespace != "" {
@@ -105,7 +116,7 @@ func (a *attacher) find(o *manifest.Object, balancer string) (*manifest.Object, 
 		return nil, fmt.Errorf("%q is not in the package%s (add the Service, or take it out of the annotation)", balancer, where)
 	}
 	if service.Root().Lookup("spec", "selector").Len() == 0 {
-		return nil, fmt.Errorf("%q selects no pods: its selector is empty", balancer)
+		return nil, fmt.Errorf("%q selects no pods: its selector is empty (give it one, or take it out of the annotation)", balancer)
 	}
 	return service, nil
 }
@@ -116,11 +127,35 @@ func (a *attacher) index() {
 		return
 	}
 	a.services = map[serviceKey]*manifest.Object{}
-	for _, o := range a.list.Objects {
-		if o.ID.Kind == "Service" && o.ID.APIVersion == "v1" && !o.IsLocal() {
-			a.services[serviceKey{o.Package, o.ID.Namespace, o.ID.Name}] = o
+	others := []func(*manifest.Object) []string{
+		func(o *manifest.Object) []string { return []string{o.ID.Name} },
+		unversioned,
+		// What kustomize called it before it put a prefix there.
+		func(o *manifest.Object) []string {
+			return strings.Split(o.Annotation("internal.config.kubernetes.io/previousNames"), ",")
+		},
+	}
+	for _, names := range others { // the name that it has comes first
+		for _, o := range a.list.Objects {
+			if o.ID.Kind != "Service" || o.ID.APIVersion != "v1" || o.IsLocal() {
+				continue
+			}
+			for _, name := range names(o) {
+				k := serviceKey{o.Package, cmp.Or(o.ID.Namespace, a.opt.DefaultNamespace), name}
+				if a.services[k] == nil {
+					a.services[k] = o
+				}
+			}
 		}
 	}
+}
+
+// unversioned gives the name that a version is a version of.
+func unversioned(o *manifest.Object) []string {
+	if o.Annotation("artifact.spinnaker.io/version") == "" || o.Annotation("fn.belay.dev/retained") != "" {
+		return nil
+	}
+	return []string{o.Annotation("artifact.spinnaker.io/name")}
 }
 
 // label gives the pods of a workload the labels that a Service selects.
@@ -129,7 +164,7 @@ func (a *attacher) label(o, service *manifest.Object) {
 	if holder == nil {
 		holder = o.Root() // a Pod
 		if o.ID.Kind != "Pod" {
-			a.fail(o, errors.New("has no pod template to label"))
+			a.fail(o, errors.New("has no pod template to label (give it one, or take the annotation away)"))
 			return
 		}
 	}

@@ -40,7 +40,11 @@ func Hash(o *manifest.Object) (string, error) {
 	default:
 		s := subject{}
 		s.provides(o)
-		content = otherContent(o.Root(), o.Root().Lookup(s.secretAt...))
+		without := o.Root().Lookup(s.secretAt...)
+		if o.Annotation("strategy.spinnaker.io/use-source-capacity") == "true" {
+			without = o.Root().Lookup("spec", "replicas") // it is what runs, not what is asked for
+		}
+		content = otherContent(o.Root(), without)
 	}
 	if err != nil {
 		return "", err
@@ -114,7 +118,7 @@ func stringMap(n *manifest.Node, encoded bool) (map[string]string, error) {
 }
 
 // otherContent gives everything but metadata, status, and without, which is the
-// name of what is made of the object.
+// name of what is made of the object, or a number of replicas that is taken over.
 func otherContent(root, without *manifest.Node) any {
 	out := map[string]any{}
 	for k, v := range root.Pairs() {

@@ -35,6 +35,8 @@ type job struct {
 	offline bool // ask no registry
 	// recordTo is the file of --record; "" for that of the configuration.
 	recordTo string
+	// records is set for runs that are recorded.
+	records bool
 
 	// resourceList is set when stdin held one.
 	resourceList bool
@@ -87,7 +89,7 @@ func (j *job) printer(start time.Time) printer {
 }
 
 func newHydrate(env Env) *cobra.Command {
-	j := &job{env: env}
+	j := &job{env: env, records: true}
 	cmd := &cobra.Command{
 		Use:   "hydrate PATH... | -",
 		Short: "Pin images and version ConfigMaps and Secrets, in files or a stream",
@@ -117,11 +119,11 @@ func (j *job) hydrate(ctx context.Context) error {
 		return j.recordFailure(start)
 	}
 	changes, err := j.changes()
-	if err != nil {
-		return err
+	if err == nil {
+		err = writeAll(changes)
 	}
-	if err := writeAll(changes); err != nil {
-		return err
+	if err != nil {
+		return errors.Join(err, j.record(start, true))
 	}
 	if err := j.record(start, false); err != nil {
 		return err
@@ -145,6 +147,9 @@ const packsAtOnce = 16
 // process reads the packages and hydrates each in memory.
 func (j *job) process(ctx context.Context) error {
 	if err := j.read(); err != nil {
+		return err
+	}
+	if err := j.openRecords(); err != nil {
 		return err
 	}
 	for _, p := range j.packs {

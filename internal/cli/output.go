@@ -127,6 +127,7 @@ func (j *job) previous(p *pack) func(*manifest.Object) *manifest.Object {
 		return nil
 	}
 	files := map[string]*manifest.List{}
+	var elsewhere map[manifest.ID]*manifest.Object // when a file has another name by now
 	return func(o *manifest.Object) *manifest.Object {
 		path := j.target(p, o.File.Path)
 		if files[path] == nil {
@@ -141,6 +142,32 @@ func (j *job) previous(p *pack) func(*manifest.Object) *manifest.Object {
 				return before
 			}
 		}
-		return nil
+		if elsewhere == nil {
+			elsewhere = j.outputByID(p)
+		}
+		return elsewhere[o.ID]
 	}
+}
+
+// outputByID gives the objects of the previous output of a package. What cannot
+// be read there is as if it was not there.
+func (j *job) outputByID(p *pack) map[manifest.ID]*manifest.Object {
+	out := map[manifest.ID]*manifest.Object{}
+	// An error ends the walk, and what was found before it counts.
+	_ = filepath.WalkDir(j.target(p, p.dir), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || !isManifestFile(path) {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if list, err := manifest.ReadFiles([]manifest.Input{{Path: path, Data: data}}); err == nil {
+			for _, o := range list.Objects {
+				out[o.ID] = o
+			}
+		}
+		return nil
+	})
+	return out
 }

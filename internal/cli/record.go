@@ -16,6 +16,7 @@ import (
 
 	"github.com/belay-krm/belay/fn"
 	"github.com/belay-krm/belay/fn/manifest"
+	"github.com/belay-krm/belay/fn/version"
 )
 
 // An event is one line of the audit record: a CloudEvent.
@@ -57,6 +58,30 @@ type eventResult struct {
 	Message  string `json:"message"`
 }
 
+// openRecords makes sure that a line can be appended to each record file, before
+// anything is written.
+func (j *job) openRecords() error {
+	var errs []error
+	for _, p := range j.packs {
+		file := j.recordFile(p)
+		switch {
+		case file == "":
+			continue
+		case isManifestFile(file):
+			errs = append(errs, usagef("record %s: is called like a manifest, which it would break (call it %s)", file, strings.TrimSuffix(file, filepath.Ext(file))+".jsonl"))
+			continue
+		}
+		f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err == nil {
+			err = f.Close()
+		}
+		if err != nil {
+			errs = append(errs, usagef("record: %v (name a file in a folder that is there)", plain(err)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // record appends a line for the run to each record file that is asked for.
 func (j *job) record(start time.Time, failed bool) error {
 	byFile := map[string][]*pack{}
@@ -90,6 +115,9 @@ func (j *job) recordFailure(start time.Time) error {
 
 // recordFile gives the record of a package; "" for none.
 func (j *job) recordFile(p *pack) string {
+	if !j.records {
+		return ""
+	}
 	if j.recordTo != "" || p.config.Record == "" || filepath.IsAbs(p.config.Record) {
 		return cmp.Or(j.recordTo, p.config.Record)
 	}
@@ -112,6 +140,9 @@ func (j *job) event(packs []*pack, start time.Time, failed bool) event {
 	rev := review{}
 	for _, p := range packs {
 		rev.add(p)
+		if j.output != "" {
+			j.sinceOutput(p, &rev)
+		}
 		e.Data.addResults(p.list)
 		if failed {
 			continue
@@ -125,6 +156,38 @@ func (j *job) event(packs []*pack, start time.Time, failed bool) event {
 		e.Data.Versions, e.Data.Dropped, e.Data.Rolls = append(e.Data.Versions, rev.Versions...), append(e.Data.Dropped, rev.Dropped...), append(e.Data.Rolls, rev.Rolls...)
 	}
 	return e
+}
+
+// sinceOutput makes a review of a package say what changed since the previous
+// output, which the sources do not know.
+func (j *job) sinceOutput(p *pack, rev *review) {
+	before := j.previous(p)
+	rev.Versions = slices.DeleteFunc(rev.Versions, func(l reviewLine) bool { return l.To == previousName(p, l) })
+	for i, l := range rev.Versions {
+		rev.Versions[i].From = cmp.Or(previousName(p, l), l.From)
+	}
+	rev.Rolls = slices.DeleteFunc(rev.Rolls, func(l reviewLine) bool {
+		i := slices.IndexFunc(p.list.Objects, func(o *manifest.Object) bool { return o.File.Path == l.File && o.ID.String() == l.Object })
+		if i < 0 {
+			return false
+		}
+		o := p.list.Objects[i]
+		was := before(o)
+		return was != nil && manifest.Equal(was.Root().Lookup("spec", "template"), o.Root().Lookup("spec", "template"))
+	})
+}
+
+// previousName gives the name of the version that an object had in the previous
+// output; "" for none.
+func previousName(p *pack, l reviewLine) string {
+	for _, v := range p.versions {
+		id := v.ID
+		id.Name = v.Annotation(version.NameAnnotation)
+		if id.String() == l.Object && v.Annotation(version.RetainedAnnotation) == "" {
+			return v.ID.Name
+		}
+	}
+	return ""
 }
 
 func (d *eventData) addResults(list *manifest.List) {

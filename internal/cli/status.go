@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -42,6 +44,9 @@ not stable.`,
 	return cmd
 }
 
+// emptyList is what kubectl get gives where nothing is found.
+var emptyList = regexp.MustCompile(`(?m)^\s*"?kind"?: "?List"?,?\s*$`)
+
 func runStatus(env Env, paths []string, format string) error {
 	inputs, err := statusInputs(env, paths)
 	if err != nil {
@@ -51,7 +56,7 @@ func runStatus(env Env, paths []string, format string) error {
 	if err != nil {
 		return err
 	}
-	if len(list.Objects) == 0 {
+	if len(list.Objects) == 0 && !slices.ContainsFunc(inputs, func(in manifest.Input) bool { return emptyList.Match(in.Data) }) {
 		return errors.New("no Kubernetes objects there (nothing was done)")
 	}
 	lines, unstable := []statusLine{}, 0

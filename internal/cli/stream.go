@@ -77,12 +77,16 @@ func (j *job) openStream() error {
 		return err
 	}
 	j.clients, j.progress = newClients(j.env), newProgress(j.env)
+	if j.config == "" && cfg.Record != "" {
+		cfg.Record = "" // what is piped in does not choose a file
+		list.Report(manifest.Result{Severity: manifest.Warning, Message: "record: says nothing in a stream (use --record)"})
+	}
 	p := &pack{list: list, config: cfg, inputs: []manifest.Input{{Path: "-", Data: list.Sources[0].Original()}}}
 	if j.config != "" {
 		p.configDir = filepath.Dir(j.config)
 	}
 	j.packs = []*pack{p}
-	return nil
+	return j.openRecords()
 }
 
 func (j *job) readStream() (*manifest.List, error) {
