@@ -53,7 +53,6 @@ type Options struct {
 type Report struct {
 	Digests  digest.Stats
 	Versions version.Stats
-	Traffic  traffic.Stats
 }
 
 // Process hydrates a list: it pins images and attaches load balancers, then names
@@ -79,7 +78,7 @@ func Process(ctx context.Context, list *manifest.List, cfg Config, opt Options) 
 	strategy.Check(list)
 	strategy.Carry(list, func(o *manifest.Object) *manifest.Object { return opt.replicasFrom(list, o) }, version.IsFrozen)
 	// Labels of pods are content: they come before versions are named by it.
-	rep.Traffic = traffic.Attach(list, traffic.Options{Skip: version.IsFrozen, DefaultNamespace: cfg.Versions.DefaultNamespace})
+	traffic.Attach(list, traffic.Options{Skip: version.IsFrozen, DefaultNamespace: cfg.Versions.DefaultNamespace})
 	rep.Versions = version.Rename(list, cfg.Versions, locks, version.Options{
 		Durable: func(pkg string) bool { return opt.Durable || isDurable(list, pkg) },
 		Path:    func(file string) string { return path.Join(path.Dir(opt.lockFile()), file) },

@@ -30,12 +30,6 @@ var receives = map[string]bool{
 	"apps/Deployment": true, "batch/Job": true, "batch/CronJob": true,
 }
 
-// Stats says what Attach did.
-type Stats struct {
-	// Labels counts the labels that were written.
-	Labels int
-}
-
 // Options are what Attach is given.
 type Options struct {
 	// Skip, if not nil, chooses objects that are left alone.
@@ -46,7 +40,7 @@ type Options struct {
 
 // Attach sets the labels that the annotations ask for. Findings are added to
 // list.Results.
-func Attach(list *manifest.List, opt Options) Stats {
+func Attach(list *manifest.List, opt Options) {
 	a := attacher{list: list, opt: opt}
 	for _, o := range list.Objects {
 		asks := o.Root().Lookup("metadata", "annotations").Get(Annotation) != nil
@@ -54,7 +48,6 @@ func Attach(list *manifest.List, opt Options) Stats {
 			a.attach(o)
 		}
 	}
-	return a.stats
 }
 
 // An attacher is one run of Attach.
@@ -62,7 +55,6 @@ type attacher struct {
 	list     *manifest.List
 	opt      Options
 	services map[serviceKey]*manifest.Object
-	stats    Stats
 }
 
 type serviceKey struct{ pkg, namespace, name string }
@@ -176,7 +168,6 @@ func (a *attacher) label(o, service *manifest.Object) {
 				a.fail(o, err)
 				return
 			}
-			a.stats.Labels++
 		case have.Value() != v.Value():
 			a.fail(o, fmt.Errorf("the label %s is %q, and %s selects %q (change one of them)", k.Value(), have.Value(), service.ID, v.Value()))
 		}

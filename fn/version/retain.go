@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,8 +37,12 @@ func (r *renamer) retain() {
 		return
 	}
 	r.countUsers()
-	for pkg := range r.keeping {
-		r.noteTemplates(pkg)
+	edges := map[*manifest.Object][]edge{}
+	for o, refs := range r.live {
+		edges[o] = refs
+	}
+	for _, pkg := range slices.Sorted(maps.Keys(r.keeping)) {
+		r.noteTemplates(pkg, edges)
 	}
 	w := r.needed()
 	for _, g := range r.order {
@@ -81,12 +86,9 @@ func (r *renamer) countUsers() {
 	}
 }
 
-// noteTemplates takes the pod templates of a package into its lock.
-func (r *renamer) noteTemplates(pkg string) {
-	edges := map[*manifest.Object][]edge{}
-	for o, refs := range r.live {
-		edges[o] = refs
-	}
+// noteTemplates takes the pod templates of a package into its lock. edges are the
+// references of each object.
+func (r *renamer) noteTemplates(pkg string, edges map[*manifest.Object][]edge) {
 	l, there := r.locks[pkg], map[lock.Base]bool{}
 	for _, o := range r.list.Objects {
 		template := o.PodTemplate()
