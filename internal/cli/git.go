@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,7 +38,7 @@ func openRepo(ctx context.Context, dir string) (*repo, error) {
 // git runs git in the folder. It asks nobody and changes nothing.
 func (r *repo) git(ctx context.Context, stdin io.Reader, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", r.dir, "--no-optional-locks"}, args...)...)
-	cmd.Stdin = stdin
+	cmd.Stdin, cmd.Env = stdin, withoutRepository(os.Environ())
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -46,6 +47,16 @@ func (r *repo) git(ctx context.Context, stdin io.Reader, args ...string) ([]byte
 		return nil, fmt.Errorf("git %s: %s", args[0], strings.TrimPrefix(line, "fatal: "))
 	}
 	return out, nil
+}
+
+// withoutRepository leaves out the variables by which git tells its hooks which
+// repository they belong to: they would be taken relative to the folder.
+// https://git-scm.com/docs/githooks
+func withoutRepository(env []string) []string {
+	return slices.DeleteFunc(env, func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains([]string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"}, name)
+	})
 }
 
 // resolve gives the commit that a revision stands for.
