@@ -364,7 +364,7 @@ func (w *world) checkRole(list *manifest.List, there map[string]bool) {
 func TestRetention(t *testing.T) {
 	histories := 700
 	if testing.Short() {
-		histories = 70
+		histories = 25 // with the race detector, say
 	}
 	for _, mode := range []struct {
 		name, naming string
