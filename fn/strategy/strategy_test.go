@@ -39,6 +39,7 @@ func TestTranslate(t *testing.T) {
 		"kapp server side":             {"kapp", ServerSideApply + `: "true"`, "kapp.k14s.io/update-strategy", "", 1},
 		"nobody":                       {"none", Recreate + `: "true"`, options, "", 0},
 		"recreate first":               {"kapp", Recreate + `: "true", ` + Replace + `: "true", ` + ServerSideApply + `: "true"`, "kapp.k14s.io/update-strategy", "always-replace", 1},
+		"said once":                    {"argocd", Recreate + `: "false", ` + Replace + `: "true", ` + ServerSideApply + `: "true", ` + options + `: Force=true`, options, "Force=true,Replace=true", 1},
 		"replace before server side":   {"argocd", ServerSideApply + `: "true", ` + Replace + `: "true"`, options, "Replace=true", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
