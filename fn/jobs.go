@@ -2,6 +2,7 @@ package fn
 
 import (
 	"github.com/belay-krm/belay/fn/manifest"
+	"github.com/belay-krm/belay/fn/strategy"
 )
 
 // recreated are annotations that make a deployer delete a Job before it is
@@ -10,7 +11,7 @@ import (
 // https://argo-cd.readthedocs.io/en/stable/user-guide/resource_hooks/
 // https://helm.sh/docs/topics/charts_hooks/
 func recreated(o *manifest.Object) bool {
-	return o.Annotation("strategy.spinnaker.io/recreate") == "true" || o.Annotation("strategy.spinnaker.io/replace") == "true" ||
+	return o.Annotation(strategy.Recreate) == "true" || o.Annotation(strategy.Replace) == "true" ||
 		o.Annotation("argocd.argoproj.io/hook") != "" || o.Annotation("helm.sh/hook") != ""
 }
 

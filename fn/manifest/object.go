@@ -68,6 +68,23 @@ const (
 	CachingIgnoreAnnotation = "caching.spinnaker.io/ignore"
 	// SourceAnnotation marks the source of versions that are objects of their own.
 	SourceAnnotation = "fn.belay.dev/source"
+	// RetainedAnnotation marks a version that is not current.
+	RetainedAnnotation = "fn.belay.dev/retained"
+	// PreviousNamesAnnotation holds the names that kustomize changed, with commas
+	// between them.
+	// https://github.com/kubernetes-sigs/kustomize/blob/master/api/internal/utils/annotations.go
+	PreviousNamesAnnotation = "internal.config.kubernetes.io/previousNames"
+)
+
+// Annotations of Spinnaker that more than one step reads.
+// https://spinnaker.io/docs/reference/artifacts/in-kubernetes-v2/
+// https://spinnaker.io/docs/reference/providers/kubernetes-v2/#strategy
+const (
+	ArtifactNameAnnotation    = "artifact.spinnaker.io/name"
+	ArtifactVersionAnnotation = "artifact.spinnaker.io/version"
+	VersionedAnnotation       = "strategy.spinnaker.io/versioned"
+	HistoryAnnotation         = "strategy.spinnaker.io/max-version-history"
+	SourceCapacityAnnotation  = "strategy.spinnaker.io/use-source-capacity"
 )
 
 // Root gives the mapping that is the whole resource.

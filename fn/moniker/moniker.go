@@ -31,9 +31,6 @@ const (
 	// https://kubernetes.io/docs/concepts/overview/working-with-objects/common-labels/
 	nameLabel      = "app.kubernetes.io/name"
 	managedByLabel = "app.kubernetes.io/managed-by"
-
-	artifactName    = "artifact.spinnaker.io/name"
-	artifactVersion = "artifact.spinnaker.io/version"
 )
 
 const step = "writing monikers"
@@ -162,7 +159,7 @@ func (a annotator) application() string {
 
 // name gives the unversioned name of the object.
 func (a annotator) name() string {
-	if base := a.object.Annotation(artifactName); base != "" && a.object.Annotation(artifactVersion) != "" {
+	if base := a.object.Annotation(manifest.ArtifactNameAnnotation); base != "" && a.object.Annotation(manifest.ArtifactVersionAnnotation) != "" {
 		return base
 	}
 	return a.object.ID.Name
@@ -171,7 +168,7 @@ func (a annotator) name() string {
 // sequence gives the number of the version that the object is; "" for none. One
 // that is derived does not take the place of one that is there.
 func (a annotator) sequence() (sequence string, derived bool) {
-	label := a.object.Annotation(artifactVersion)
+	label := a.object.Annotation(manifest.ArtifactVersionAnnotation)
 	if n, err := strconv.Atoi(strings.TrimPrefix(label, "v")); err == nil && strings.HasPrefix(label, "v") {
 		return strconv.Itoa(n), false
 	}

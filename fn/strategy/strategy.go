@@ -20,8 +20,8 @@ const (
 	Recreate        = "strategy.spinnaker.io/recreate"
 	Replace         = "strategy.spinnaker.io/replace"
 	ServerSideApply = "strategy.spinnaker.io/server-side-apply"
-	SourceCapacity  = "strategy.spinnaker.io/use-source-capacity"
-	History         = "strategy.spinnaker.io/max-version-history"
+	SourceCapacity  = manifest.SourceCapacityAnnotation
+	History         = manifest.HistoryAnnotation
 )
 
 const step = "reading strategies"
@@ -50,8 +50,11 @@ func Translate(list *manifest.List, cfg Config) {
 			continue
 		}
 		t := translator{list: list, object: o}
-		t.write(cfg.Deployer, t.verdict())
-		t.missLeft(cfg.Deployer)
+		v := t.verdict()
+		t.write(cfg.Deployer, v)
+		if v == apply {
+			t.missLeft(cfg.Deployer)
+		}
 	}
 }
 
@@ -108,13 +111,13 @@ type translator struct {
 }
 
 // booleans are annotations that are true or false.
-var booleans = []string{Recreate, Replace, SourceCapacity, "strategy.spinnaker.io/versioned", manifest.CachingIgnoreAnnotation}
+var booleans = []string{Recreate, Replace, SourceCapacity, manifest.VersionedAnnotation, manifest.CachingIgnoreAnnotation}
 
 // known are all annotations that users write for Spinnaker.
 var known = slices.Concat(booleans, []string{
 	ServerSideApply, History, "traffic.spinnaker.io/load-balancers",
 	"moniker.spinnaker.io/application", "moniker.spinnaker.io/cluster", "moniker.spinnaker.io/stack", "moniker.spinnaker.io/detail", "moniker.spinnaker.io/sequence",
-	"artifact.spinnaker.io/type", "artifact.spinnaker.io/name", "artifact.spinnaker.io/location", "artifact.spinnaker.io/version",
+	"artifact.spinnaker.io/type", manifest.ArtifactNameAnnotation, "artifact.spinnaker.io/location", manifest.ArtifactVersionAnnotation,
 })
 
 // Known gives all annotations of Spinnaker that belay knows, sorted.
@@ -126,7 +129,7 @@ func (t translator) check(key, value string) {
 	switch {
 	case slices.Contains(booleans, key):
 		// versioned is read, and refused, where objects get their versions.
-		if value != "true" && value != "false" && key != "strategy.spinnaker.io/versioned" {
+		if value != "true" && value != "false" && key != manifest.VersionedAnnotation {
 			t.report(manifest.Error, key, fmt.Sprintf("%q is neither true nor false (write one of them, in quotes)", value))
 		}
 	case key == History:
@@ -227,7 +230,7 @@ func (t translator) missLeft(deployer string) {
 		}
 		for _, tr := range translations[deployer][s.v] {
 			options := strings.Split(strings.ReplaceAll(t.object.Annotation(tr.key), " ", ""), ",")
-			if tr.key != "" && slices.Contains(options, tr.value) && t.verdict() == apply {
+			if tr.key != "" && slices.Contains(options, tr.value) {
 				t.report(manifest.Warning, tr.key, fmt.Sprintf("has %s, although %s is false (remove one of them)", tr.value, s.key))
 			}
 		}

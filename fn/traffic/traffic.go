@@ -124,7 +124,7 @@ func (a *attacher) index() {
 		unversioned,
 		// What kustomize called it before it put a prefix there.
 		func(o *manifest.Object) []string {
-			return strings.Split(o.Annotation("internal.config.kubernetes.io/previousNames"), ",")
+			return strings.Split(o.Annotation(manifest.PreviousNamesAnnotation), ",")
 		},
 	}
 	for _, names := range others { // the name that it has comes first
@@ -144,10 +144,10 @@ func (a *attacher) index() {
 
 // unversioned gives the name that a version is a version of.
 func unversioned(o *manifest.Object) []string {
-	if o.Annotation("artifact.spinnaker.io/version") == "" || o.Annotation("fn.belay.dev/retained") != "" {
+	if o.Annotation(manifest.ArtifactVersionAnnotation) == "" || o.Annotation(manifest.RetainedAnnotation) != "" {
 		return nil
 	}
-	return []string{o.Annotation("artifact.spinnaker.io/name")}
+	return []string{o.Annotation(manifest.ArtifactNameAnnotation)}
 }
 
 // label gives the pods of a workload the labels that a Service selects.

@@ -41,7 +41,7 @@ func Hash(o *manifest.Object) (string, error) {
 		s := subject{}
 		s.provides(o)
 		without := o.Root().Lookup(s.secretAt...)
-		if o.Annotation("strategy.spinnaker.io/use-source-capacity") == "true" {
+		if o.Annotation(manifest.SourceCapacityAnnotation) == "true" {
 			without = o.Root().Lookup("spec", "replicas") // it is what runs, not what is asked for
 		}
 		content = otherContent(o.Root(), without)

@@ -13,9 +13,8 @@ import (
 // prefixes they got, until it fixes references at the end of a build.
 // https://github.com/kubernetes-sigs/kustomize/blob/master/api/internal/utils/annotations.go
 const (
-	previousNames = "internal.config.kubernetes.io/previousNames"
-	prefixes      = "internal.config.kubernetes.io/prefixes"
-	suffixes      = "internal.config.kubernetes.io/suffixes"
+	prefixes = "internal.config.kubernetes.io/prefixes"
+	suffixes = "internal.config.kubernetes.io/suffixes"
 )
 
 // A key is what a reference says of its target.
@@ -55,7 +54,7 @@ func (r *renamer) makeIndex() *index {
 			k := r.keyOf(s.object, s.base.Name)
 			x.bases[k] = append(x.bases[k], s)
 		}
-		if names := s.object.Annotation(previousNames); names != "" {
+		if names := s.object.Annotation(manifest.PreviousNamesAnnotation); names != "" {
 			for name := range strings.SplitSeq(names, ",") { // one for each layer, often the same
 				k := r.keyOf(s.object, name)
 				if !slices.Contains(x.previous[k], s) {

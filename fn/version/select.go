@@ -14,25 +14,23 @@ import (
 // https://spinnaker.io/docs/reference/artifacts/in-kubernetes-v2/
 const (
 	TypeAnnotation     = "artifact.spinnaker.io/type"
-	NameAnnotation     = "artifact.spinnaker.io/name"
+	NameAnnotation     = manifest.ArtifactNameAnnotation
 	LocationAnnotation = "artifact.spinnaker.io/location"
-	VersionAnnotation  = "artifact.spinnaker.io/version"
+	VersionAnnotation  = manifest.ArtifactVersionAnnotation
 	// ContentAnnotation holds the full content hash, by which a later edit is
 	// noticed.
 	ContentAnnotation = "fn.belay.dev/content"
 	// VersionedAnnotation overrides what is versioned.
-	// https://spinnaker.io/docs/reference/providers/kubernetes-v2/#strategy
-	VersionedAnnotation = "strategy.spinnaker.io/versioned"
+	VersionedAnnotation = manifest.VersionedAnnotation
 
 	// RetainedAnnotation marks a version that is not current, and is kept for
 	// rollbacks; UsedAnnotation says how recently it was, for a lock that is lost.
-	RetainedAnnotation = "fn.belay.dev/retained"
+	RetainedAnnotation = manifest.RetainedAnnotation
 	UsedAnnotation     = "fn.belay.dev/used"
 	// KeepOriginalAnnotation asks that an object is deployed under its own name too.
 	KeepOriginalAnnotation = "fn.belay.dev/keep-original"
 	// HistoryAnnotation says how many versions of an object are kept.
-	// https://spinnaker.io/docs/reference/providers/kubernetes-v2/#strategy
-	HistoryAnnotation = "strategy.spinnaker.io/max-version-history"
+	HistoryAnnotation = manifest.HistoryAnnotation
 
 	needsHashAnnotation = "internal.config.kubernetes.io/needsHashSuffix"
 )

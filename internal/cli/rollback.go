@@ -311,8 +311,7 @@ func (r *rollback) restore(o *manifest.Object) error {
 	}
 	path := o.File.Path
 	if isThere(path) {
-		name := strings.Join(slices.DeleteFunc([]string{strings.ToLower(o.ID.Kind), o.ID.Namespace, o.ID.Name}, func(s string) bool { return s == "" }), "_")
-		path = filepath.Join(r.pack.dir, "versions", name+".yaml")
+		path = filepath.Join(r.pack.dir, version.FileOf(o))
 	}
 	before, planned := r.files[path]
 	if !planned && isThere(path) {
