@@ -79,18 +79,21 @@ func (l *List) add(root *Node, pkg, path string) (*Object, error) {
 	return o, nil
 }
 
-// Remove takes an object out of the list. What is left of its text stays byte by
+// Remove takes objects out of the list. What is left of their text stays byte by
 // byte; see [Source.Removed] for a file of which nothing is left.
-func (l *List) Remove(o *Object) {
-	is := func(other *Object) bool { return other == o }
-	l.Objects = slices.DeleteFunc(l.Objects, is)
-	o.gone = true
+func (l *List) Remove(objects ...*Object) {
+	if len(objects) == 0 {
+		return
+	}
+	for _, o := range objects {
+		o.gone = true
+	}
+	isGone := func(o *Object) bool { return o.gone }
+	l.Objects = slices.DeleteFunc(l.Objects, isGone)
 	for _, s := range l.Sources {
-		s.added = slices.DeleteFunc(s.added, is)
+		s.added = slices.DeleteFunc(s.added, isGone)
 	}
-	if o.src.New {
-		l.Sources = slices.DeleteFunc(l.Sources, func(s *Source) bool { return s == o.src })
-	}
+	l.Sources = slices.DeleteFunc(l.Sources, func(s *Source) bool { return s.New && slices.ContainsFunc(s.objects, isGone) })
 }
 
 // remaining gives the objects that were not removed.

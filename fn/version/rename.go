@@ -93,6 +93,7 @@ func Rename(list *manifest.List, cfg Config, locks map[string]*lock.Lock, opt Op
 	for _, s := range r.subjects {
 		r.visit(s, nil)
 	}
+	list.Remove(r.gone...)
 	for _, f := range r.referrers {
 		r.rewrite(f.object, f.index, f.refs, false)
 	}
@@ -121,6 +122,7 @@ type renamer struct {
 	order     []*group        // in input order
 	keeping   map[string]bool // packages that keep versions
 	made      map[*manifest.Object]bool
+	gone      []*manifest.Object // versions that their heads are by now
 	index     *index
 	pins      []pin
 	referrers []referrer
@@ -415,8 +417,7 @@ func (r *renamer) namesFor(first edge, refs []edge) []string {
 	if i := slices.Index(names, first.from); i > 0 && first.ref.List != nil {
 		names[0], names[i] = names[i], names[0] // it stays where it is
 	}
-	isVersion := slices.ContainsFunc(first.to.group.labelled(), func(s *subject) bool { return first.from == s.base.Name+"-"+s.label })
-	if first.ref.List != nil && !isVersion && (first.ref.Others || first.ref.Kinds > edges) {
+	if first.ref.List != nil && (first.ref.Others || first.ref.Kinds > edges) && !first.to.group.hasVersion(first.from) {
 		names = append([]string{first.from}, slices.DeleteFunc(names, func(n string) bool { return n == first.from })...)
 	}
 	if first.ref.List == nil && len(names) > 1 {

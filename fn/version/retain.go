@@ -50,6 +50,7 @@ func (r *renamer) retain() {
 			r.prune(g, w)
 		}
 	}
+	r.list.Remove(r.stats.Dropped...)
 	r.forget()
 }
 
@@ -303,7 +304,6 @@ func (r *renamer) prune(g *group, w wanted) {
 			}
 		default:
 			s.state, s.name = dropped, ""
-			r.list.Remove(s.object)
 			r.stats.Dropped = append(r.stats.Dropped, s.object)
 			r.report(s.object, manifest.Info, "", "is dropped: no workload can go back to it any more")
 		}

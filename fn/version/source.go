@@ -49,6 +49,11 @@ func (g *group) labelled() []*subject {
 	return slices.DeleteFunc(slices.Clone(g.members), func(s *subject) bool { return s.label == "" })
 }
 
+// hasVersion tells whether a name is that of one of the versions.
+func (g *group) hasVersion(name string) bool {
+	return slices.ContainsFunc(g.members, func(s *subject) bool { return s.label != "" && name == s.base.Name+"-"+s.label })
+}
+
 // version gives the frozen version with a label; nil for none.
 func (g *group) version(label string) *subject {
 	i := slices.IndexFunc(g.frozen, func(s *subject) bool { return s.label == label })
@@ -234,7 +239,7 @@ func (r *renamer) carry(s *subject, to, label string) (from string) {
 			r.unmark(s.object)
 		}
 		if twin != nil { // this object is that version now
-			r.list.Remove(twin.object)
+			r.gone = append(r.gone, twin.object)
 			s.group.frozen = slices.DeleteFunc(s.group.frozen, func(f *subject) bool { return f == twin })
 		}
 		return from

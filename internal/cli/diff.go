@@ -64,7 +64,7 @@ func (j *job) diff(ctx context.Context) error {
 	}
 	rev := review{Images: []reviewLine{}, Versions: []reviewLine{}, References: []reviewLine{}, Dropped: []reviewLine{}, Files: []reviewFile{}, Rolls: []reviewLine{}}
 	for _, pk := range j.packs {
-		rev.add(pk)
+		rev.add(pk, templateEdited)
 	}
 	switch j.format {
 	case "json":
@@ -75,8 +75,9 @@ func (j *job) diff(ctx context.Context) error {
 	return rev.text(j.env.Stdout)
 }
 
-// add takes in what would change in a package.
-func (r *review) add(p *pack) {
+// add takes in what would change in a package. newTemplate tells whether the pod
+// template of an object is another than before.
+func (r *review) add(p *pack, newTemplate func(*manifest.Object) bool) {
 	for _, x := range p.report.Digests.Pins {
 		r.Images = append(r.Images, reviewLine{x.Object.File.Path, x.Object.ID.String(), x.Field, x.From, x.To})
 	}
@@ -100,22 +101,25 @@ func (r *review) add(p *pack) {
 		}
 	}
 	for _, o := range p.list.Objects {
-		if rolls(o) {
+		if isRolled(o) && newTemplate(o) {
 			r.Rolls = append(r.Rolls, reviewLine{File: o.File.Path, Object: o.ID.String()})
 		}
 	}
 }
 
-// rolls tells whether the edits of o change the pods of a workload whose
-// controller replaces pods when their template changes.
+// isRolled tells whether o is a workload whose controller replaces pods when
+// their template changes.
 // https://kubernetes.io/docs/concepts/workloads/controllers/
-func rolls(o *manifest.Object) bool {
+func isRolled(o *manifest.Object) bool {
 	switch o.ID.Kind {
 	case "Deployment", "DaemonSet", "StatefulSet", "Rollout":
-		return o.ChangedBelow("spec", "template")
+		return true
 	}
 	return false
 }
+
+// templateEdited tells whether this run edits a pod template.
+func templateEdited(o *manifest.Object) bool { return o.ChangedBelow("spec", "template") }
 
 func (r *review) text(w io.Writer) error {
 	var b strings.Builder

@@ -289,11 +289,14 @@ func (l *loader) companions(p *pack) {
 	if exists(p.dir, lock.File) {
 		l.read(p, filepath.Join(p.dir, lock.File))
 	}
-	files, err := filepath.Glob(filepath.Join(p.dir, version.Folder, "*.yaml"))
-	if err != nil {
-		l.errs = append(l.errs, err)
+	folder := filepath.Join(p.dir, version.Folder)
+	files, err := os.ReadDir(folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		l.errs = append(l.errs, plain(err))
 	}
-	for _, path := range files {
-		l.read(p, path)
+	for _, f := range files {
+		if f.Type().IsRegular() && isManifestFile(f.Name()) {
+			l.read(p, filepath.Join(folder, f.Name()))
+		}
 	}
 }

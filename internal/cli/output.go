@@ -126,21 +126,16 @@ func (j *job) previous(p *pack) func(*manifest.Object) *manifest.Object {
 	if j.output == "" {
 		return nil
 	}
-	files := map[string]*manifest.List{}
+	files := map[string]map[manifest.ID]*manifest.Object{}
 	var elsewhere map[manifest.ID]*manifest.Object // when a file has another name by now
 	return func(o *manifest.Object) *manifest.Object {
 		path := j.target(p, o.File.Path)
 		if files[path] == nil {
-			files[path] = &manifest.List{}
-			data, err := os.ReadFile(path)
-			if list, errRead := manifest.ReadFiles([]manifest.Input{{Path: path, Data: data}}); err == nil && errRead == nil {
-				files[path] = list
-			}
+			files[path] = map[manifest.ID]*manifest.Object{}
+			addByID(files[path], path)
 		}
-		for _, before := range files[path].Objects {
-			if before.ID == o.ID {
-				return before
-			}
+		if before := files[path][o.ID]; before != nil {
+			return before
 		}
 		if elsewhere == nil {
 			elsewhere = j.outputByID(p)
@@ -149,8 +144,7 @@ func (j *job) previous(p *pack) func(*manifest.Object) *manifest.Object {
 	}
 }
 
-// outputByID gives the objects of the previous output of a package. What cannot
-// be read there is as if it was not there.
+// outputByID gives the objects of the previous output of a package.
 func (j *job) outputByID(p *pack) map[manifest.ID]*manifest.Object {
 	out := map[manifest.ID]*manifest.Object{}
 	// An error ends the walk, and what was found before it counts.
@@ -158,16 +152,23 @@ func (j *job) outputByID(p *pack) map[manifest.ID]*manifest.Object {
 		if err != nil || !d.Type().IsRegular() || !isManifestFile(path) {
 			return err
 		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		if list, err := manifest.ReadFiles([]manifest.Input{{Path: path, Data: data}}); err == nil {
-			for _, o := range list.Objects {
-				out[o.ID] = o
-			}
-		}
+		addByID(out, path)
 		return nil
 	})
 	return out
+}
+
+// addByID adds the objects of a file, of which the first of an ID counts. What
+// cannot be read is as if it was not there.
+func addByID(objects map[manifest.ID]*manifest.Object, path string) {
+	data, err := os.ReadFile(path)
+	list, errRead := manifest.ReadFiles([]manifest.Input{{Path: path, Data: data}})
+	if err != nil || errRead != nil {
+		return
+	}
+	for _, o := range list.Objects {
+		if objects[o.ID] == nil {
+			objects[o.ID] = o
+		}
+	}
 }

@@ -139,9 +139,11 @@ func (j *job) event(packs []*pack, start time.Time, failed bool) event {
 	}
 	rev := review{}
 	for _, p := range packs {
-		rev.add(p)
-		if j.output != "" {
-			j.sinceOutput(p, &rev)
+		if j.output == "" {
+			rev.add(p, templateEdited)
+		} else {
+			rev.add(p, j.sinceOutput(p))
+			rev.Versions = notThere(rev.Versions, p.versions)
 		}
 		e.Data.addResults(p.list)
 		if failed {
@@ -158,36 +160,35 @@ func (j *job) event(packs []*pack, start time.Time, failed bool) event {
 	return e
 }
 
-// sinceOutput makes a review of a package say what changed since the previous
-// output, which the sources do not know.
-func (j *job) sinceOutput(p *pack, rev *review) {
+// sinceOutput gives what tells whether a pod template is another than in the
+// previous output, which the sources do not know.
+func (j *job) sinceOutput(p *pack) func(*manifest.Object) bool {
 	before := j.previous(p)
-	rev.Versions = slices.DeleteFunc(rev.Versions, func(l reviewLine) bool { return l.To == previousName(p, l) })
-	for i, l := range rev.Versions {
-		rev.Versions[i].From = cmp.Or(previousName(p, l), l.From)
-	}
-	rev.Rolls = slices.DeleteFunc(rev.Rolls, func(l reviewLine) bool {
-		i := slices.IndexFunc(p.list.Objects, func(o *manifest.Object) bool { return o.File.Path == l.File && o.ID.String() == l.Object })
-		if i < 0 {
-			return false
-		}
-		o := p.list.Objects[i]
+	return func(o *manifest.Object) bool {
 		was := before(o)
-		return was != nil && manifest.Equal(was.Root().Lookup("spec", "template"), o.Root().Lookup("spec", "template"))
-	})
+		return was == nil || !manifest.Equal(was.Root().Lookup("spec", "template"), o.Root().Lookup("spec", "template"))
+	}
 }
 
-// previousName gives the name of the version that an object had in the previous
-// output; "" for none.
-func previousName(p *pack, l reviewLine) string {
-	for _, v := range p.versions {
-		id := v.ID
-		id.Name = v.Annotation(version.NameAnnotation)
-		if id.String() == l.Object && v.Annotation(version.RetainedAnnotation) == "" {
-			return v.ID.Name
+// notThere leaves out the versions that the previous output has as current, and
+// gives the others the name that they had there.
+func notThere(lines []reviewLine, previous []*manifest.Object) []reviewLine {
+	names := map[string]string{} // by the object without version
+	for _, v := range previous {
+		if v.Annotation(version.RetainedAnnotation) == "" {
+			id := v.ID
+			id.Name = v.Annotation(version.NameAnnotation)
+			names[id.String()] = v.ID.Name
 		}
 	}
-	return ""
+	var out []reviewLine
+	for _, l := range lines {
+		l.From = cmp.Or(names[l.Object], l.From)
+		if l.From != l.To {
+			out = append(out, l)
+		}
+	}
+	return out
 }
 
 func (d *eventData) addResults(list *manifest.List) {
