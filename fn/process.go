@@ -34,8 +34,8 @@ type Options struct {
 	Versions []*manifest.Object
 	Retain   bool
 	// Committed is the lock of the commit that the files are edited on; nil where
-	// that is not known. Versions and pod templates that
-	// only the lock in the list knows were never deployed.
+	// that is not known. Versions and pod templates that only the lock in the list
+	// knows were never deployed.
 	Committed *lock.Lock
 	// LockFile is the path that a new lock gets; "" for belay.lock.yaml.
 	LockFile string

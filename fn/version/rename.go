@@ -250,37 +250,45 @@ func (r *renamer) name(s *subject) {
 	}
 }
 
-// label gives the version of a content: the hash's own, the number that the
-// lock knows, or the next one.
+// label gives the version of a content: the hash's own, or a number.
 func (r *renamer) label(s *subject, content string) (string, error) {
 	pkg := s.object.Package
-	l := r.locks[pkg]
-	label := ""
 	if r.cfg.Naming == "hash" {
-		label = suffix(content)
+		label := suffix(content)
 		if r.cfg.Hash == "kustomize" {
 			label = cmp.Or(kustomizeSuffix(s.object), label)
 		}
-	} else {
-		h := l.Versions[s.base]
-		if v, ok := h.ByContent(content); ok {
-			if label = v.Label; label == s.label && !r.keeping[pkg] {
-				return label, nil // as it was: no news for the lock
-			}
-		} else {
-			if !r.opt.Durable(pkg) {
-				return "", errors.New("a number cannot be given here, since the lock that remembers it would be lost (run belay hydrate on files, or with --lock on a stream; or set versions.naming: hash)")
-			}
-			label = lock.Label(r.next(s, h))
-			if l.IsNew() {
-				r.start(pkg)
-			}
+		if !r.keeping[pkg] {
+			return label, nil
 		}
+		return label, r.use(s, label, content)
 	}
-	if r.cfg.Naming == "hash" && !r.keeping[pkg] {
-		return label, nil
+	label, err := r.number(s, content)
+	if err != nil || label == s.label && !r.keeping[pkg] {
+		return label, err // as it was: no news for the lock
 	}
-	return label, l.Use(s.base, label, content, s.base.Name+"-"+label)
+	return label, r.use(s, label, content)
+}
+
+func (r *renamer) use(s *subject, label, content string) error {
+	return r.locks[s.object.Package].Use(s.base, label, content, s.base.Name+"-"+label)
+}
+
+// number gives the number that the lock knows for a content, or the next one.
+func (r *renamer) number(s *subject, content string) (string, error) {
+	pkg := s.object.Package
+	l := r.locks[pkg]
+	h := l.Versions[s.base]
+	if v, ok := h.ByContent(content); ok {
+		return v.Label, nil
+	}
+	if !r.opt.Durable(pkg) {
+		return "", errors.New("a number cannot be given here, since the lock that remembers it would be lost (run belay hydrate on files, or with --lock on a stream; or set versions.naming: hash)")
+	}
+	if l.IsNew() {
+		r.start(pkg)
+	}
+	return lock.Label(r.next(s, h)), nil
 }
 
 // next gives the number for new content: above all that were ever given. A

@@ -3,6 +3,7 @@ package version
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -194,10 +195,14 @@ func (r *renamer) release(s *subject) {
 // takeLeftover takes in versions that are not chosen any more: those that belay
 // keeps, and those of what was released.
 func (r *renamer) takeLeftover() {
+	released := map[groupKey]bool{}
+	for _, s := range r.subjects {
+		if s.released {
+			released[groupKey{s.object.Package, s.base}] = true
+		}
+	}
 	for _, s := range r.leftover {
-		if IsFrozen(s.object) || slices.ContainsFunc(r.subjects, func(o *subject) bool {
-			return o.released && o.base == s.base && o.object.Package == s.object.Package
-		}) {
+		if IsFrozen(s.object) || released[groupKey{s.object.Package, s.base}] {
 			s.forced = true
 			s.provides(s.object)
 			r.subjects = append(r.subjects, s)
@@ -273,8 +278,8 @@ func (r *renamer) snapshot(s *subject, to string) {
 	}
 	s.version = o
 	r.made[o] = true
-	for key, value := range ofSource {
-		if o.Annotation(key) == value {
+	for _, key := range slices.Sorted(maps.Keys(ofSource)) {
+		if o.Annotation(key) == ofSource[key] {
 			o.RemoveAnnotation(key)
 		}
 	}
